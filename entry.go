@@ -91,11 +91,26 @@ func (e Entry) Validate() error {
 
 const maxUnix = 253402300799 // the end of the year 9999
 
-// An Alias is another name for a tenant: a renamed slug that old links use. It
-// may not equal any tenant.
+// An Alias is another name for a tenant, or for one key of it: a renamed slug
+// that old links use. It may not equal any tenant, and it resolves once: its
+// target is not an alias.
 type Alias struct {
 	Name   TenantID `json:"name"`
-	Tenant TenantID `json:"tenant"`
+	Target Key      `json:"target"`
+}
+
+// Validate reports the first rule that a breaks, as an [ErrInvalid].
+func (a Alias) Validate() error {
+	if err := a.Name.Validate(); err != nil {
+		return fmt.Errorf("alias: %w", err)
+	}
+	if err := a.Target.Validate(); err != nil {
+		return fmt.Errorf("alias %s: target: %w", a.Name, err)
+	}
+	if a.Target.Tenant() == a.Name {
+		return fmt.Errorf("alias %s points at itself: %w", a.Name, ErrInvalid)
+	}
+	return nil
 }
 
 // A Tombstone marks a deleted key, or a retired alias, so that a request for
@@ -105,13 +120,27 @@ type Tombstone struct {
 	Epoch Epoch `json:"epoch"` // of the deletion
 }
 
-// A Hold marks a key in mid-move: routers park its unsafe requests for at most
-// For, and after Until they stop parking. The move, not a clock, ends the hold.
+// A Hold marks a key in mid-move, whose unsafe requests routers park. Until
+// ends the parking, not the hold: the move ends the hold.
 type Hold struct {
-	Key   Key           `json:"key"`
-	Move  string        `json:"move"`
-	Until time.Time     `json:"until"` // in UTC, to the second
-	For   time.Duration `json:"for"`   // the longest that one request parks, to the millisecond
+	Key    Key       `json:"key"`
+	Move   string    `json:"move"`
+	Until  time.Time `json:"until"`   // in UTC, to the second
+	HoldMS uint32    `json:"hold_ms"` // the longest that one request parks, in milliseconds
+}
+
+// Validate reports the first rule that h breaks, as an [ErrInvalid].
+func (h Hold) Validate() error {
+	if err := h.Key.Validate(); err != nil {
+		return fmt.Errorf("hold: %w", err)
+	}
+	if err := validText(h.Move, 128); err != nil || h.Move == "" {
+		return fmt.Errorf("hold of %s: move %.40q is not the name of a move: %w", h.Key, h.Move, ErrInvalid)
+	}
+	if s := h.Until.Unix(); s <= 0 || s > maxUnix {
+		return fmt.Errorf("hold of %s: until %v is outside 1970 to 9999: %w", h.Key, h.Until, ErrInvalid)
+	}
+	return nil
 }
 
 // A BucketOwner says which cell owns a bucket, since which epoch.
