@@ -1,0 +1,34 @@
+# A menu. Each target is a line that also works by hand; run "make" to read it.
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint fuzz bench demo docs
+
+# How long each fuzz function runs, and which benchmarks: make fuzz FOR=1m, make bench RUN=Lookup
+FOR ?= 10s
+RUN ?= .
+
+help: ## this menu
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the commands, into bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
+
+test: ## every test, with the race detector; what CI runs
+	go test -race -shuffle=on -count=1 -timeout=10m ./...
+
+race: ## the tests of what runs at once, many times over, on 1, 2 and 4 threads
+	go test -race -shuffle=on -count=5 -cpu=1,2,4 -short -timeout=30m $$(tools/concurrent.sh)
+
+lint: ## gofmt, vet, modernizers, staticcheck, known vulnerabilities, shell scripts
+	tools/lint.sh
+
+fuzz: ## each fuzz function for a little while (FOR=10s)
+	tools/fuzz.sh $(FOR)
+
+bench: ## the named benchmarks (RUN=Lookup for some of them)
+	go test -run='^$$' -bench='$(RUN)' -benchmem ./...
+
+demo: ## a whole fleet on this machine, with things going wrong in it
+	go run ./cmd/cellway demo
+
+docs: ## commands and links in the documents, and the pages made from code
+	go test -count=1 -timeout=10m -run='^TestDocs' .
