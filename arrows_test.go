@@ -1,0 +1,349 @@
+package cellway_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/cellway/cellway"
+
+// An arrow row is one package of the architecture diagram. Packages are named
+// without the module path; "" is the root and a final "/..." takes in all
+// packages below a folder.
+type arrow struct {
+	pkg string
+	// may lists the packages of this module that pkg may import.
+	may []string
+	// never maps what pkg may not reach, directly or not, to the reason. A name
+	// counts for itself and for all below it; it starts with "/" if it is ours.
+	never map[string]string
+	// pure packages decide: the same input gives the same answer, so they ask
+	// neither a clock nor the machine.
+	pure bool
+}
+
+// arrows is the architecture diagram as a table. Arrows point from the edge to
+// the centre only. A row may stand here before its package exists; a package
+// without a row fails the test.
+var arrows = []arrow{
+	// The centre: words and arithmetic.
+	{pkg: "", never: noIO},
+	{pkg: "/shuffle", pure: true, never: noIO},
+	{pkg: "/routemap", pure: true, may: list("")},
+	{pkg: "/placement", pure: true, may: list("", "/routemap")},
+	{pkg: "/internal/move", pure: true, may: list("", "/routemap")},
+	{pkg: "/internal/rollout", pure: true, may: list("", "/routemap")},
+	{pkg: "/internal/sim", pure: true, may: list("", "/routemap", "/placement", "/shuffle", "/internal/move", "/internal/rollout")},
+	{pkg: "/api", may: list(""), never: map[string]string{"net/http": "wire types travel over any transport"}},
+
+	// The path of a request.
+	{pkg: "/internal/engine", may: list(""), never: onThePath},
+	{pkg: "/router", may: list("", "/routemap", "/internal/engine"), never: onThePath},
+	{pkg: "/guard", may: list(""), never: onThePath},
+	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/internal/engine"), never: onThePath},
+
+	// How maps reach routers, and people reach the control plane.
+	{pkg: "/internal/feed", may: list("", "/api", "/routemap"), never: onThePath},
+	{pkg: "/client", may: list("", "/api", "/routemap", "/shuffle"), never: map[string]string{
+		"/internal": "users import it: it depends on nothing that may change at will",
+	}},
+
+	// The control plane.
+	{pkg: "/internal/control", may: list("", "/routemap", "/placement", "/internal/move", "/internal/rollout"), never: map[string]string{
+		"net/http":        "use cases know no transport",
+		"/internal/store": "control owns the interface; a command joins it with a store",
+		"database/sql":    "only stores speak SQL",
+	}},
+	{pkg: "/internal/store/memstore", may: list(""), never: storesStandAlone},
+	{pkg: "/internal/store/sqlitestore", may: list(""), never: storesStandAlone},
+	{pkg: "/internal/store/pgstore", may: list(""), never: storesStandAlone},
+	{pkg: "/internal/store/storetest", may: list("", "/internal/control", "/internal/fault")},
+	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/move", "/internal/rollout")},
+	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
+	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control"), never: map[string]string{
+		"/internal/store": "it sees the store only through control",
+	}},
+	{pkg: "/internal/console", may: list("", "/api", "/routemap", "/internal/control"), never: map[string]string{
+		"/internal/store": "it has no power that the API lacks",
+	}},
+
+	// Small servants of all.
+	{pkg: "/internal/telemetry", may: list("", "/routemap"), never: map[string]string{
+		"/internal/control": "control planes and routers share it",
+		"/internal/store":   "control planes and routers share it",
+	}},
+	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
+	{pkg: "/internal/fault", never: noIO},
+
+	// What joins the parts.
+	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/internal")},
+	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal")},
+	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal")},
+	{pkg: "/cmd/cellway-router", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry"), never: thinRouter},
+	{pkg: "/cmd/cellway-gateway", may: list("", "/api", "/gateway", "/guard", "/shuffle", "/internal/engine", "/internal/telemetry"), never: thinRouter},
+	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal"), never: map[string]string{
+		"/router":        "a control plane that fails takes no request with it",
+		"/internal/demo": "the demo is no part of a real control plane",
+	}},
+	{pkg: "/bench/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/shuffle", "/placement", "/gateway", "/internal")},
+	{pkg: "/examples/...", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/placement", "/cellwaytest")},
+}
+
+// noIO keeps the centre free of the outside world.
+var noIO = map[string]string{
+	"net/http":     "it does no I/O",
+	"os/exec":      "it does no I/O",
+	"database/sql": "it does no I/O",
+}
+
+// onThePath keeps what a request passes through small enough to trust.
+var onThePath = map[string]string{
+	"/internal/control":   "no request waits for the control plane",
+	"/internal/store":     "a router has no database",
+	"/internal/httpapi":   "a router serves no API of the control plane",
+	"/placement":          "placement is never on a request's path",
+	"database/sql":        "a router has no database",
+	"github.com":          "metrics and the like come in through small interfaces",
+	"modernc.org":         "a router has no database",
+	"go.opentelemetry.io": "trace context is passed on, not made",
+}
+
+// thinRouter is what the binaries in front of cells must not link.
+var thinRouter = map[string]string{
+	"/internal/control":               "it runs with the control plane gone",
+	"/internal/store":                 "a router has no database",
+	"/internal/httpapi":               "it serves no API of the control plane",
+	"/internal/console":               "it has no console",
+	"/internal/demo":                  "the demo is no part of it",
+	"/placement":                      "placement is never on a request's path",
+	"database/sql":                    "a router has no database",
+	"modernc.org":                     "a router has no database",
+	"github.com/spf13":                "daemons take plain flags",
+	"charm.land":                      "it draws nothing",
+	"github.com/charmbracelet":        "it draws nothing",
+	"github.com/getkin":               "the API's document is for tests",
+	"github.com/aws":                  "no cloud's SDK",
+	"cloud.google.com":                "no cloud's SDK",
+	"github.com/Azure":                "no cloud's SDK",
+	"k8s.io":                          "no cluster's client",
+	"testing":                         "tests stay out of binaries",
+	"github.com/rogpeppe/go-internal": "tests stay out of binaries",
+}
+
+// storesStandAlone: a store satisfies control.Store without knowing it.
+var storesStandAlone = map[string]string{
+	"/internal/control": "a store satisfies control's interface without importing it",
+	"net/http":          "a store serves nobody but control",
+}
+
+// decides is what the files of a pure package may not import.
+var decides = map[string]string{
+	"os":        "a decision depends on its arguments alone",
+	"net":       "a decision depends on its arguments alone",
+	"log/slog":  "it returns what happened; the caller logs it",
+	"math/rand": "a decision can be repeated",
+}
+
+// forTests lists the packages that only tests may link.
+var forTests = []string{"/cellwaytest", "/internal/fault", "/internal/memnet", "/internal/store/storetest"}
+
+func list(s ...string) []string { return s }
+
+// A listed package is what the go command says about one package.
+type listed struct {
+	ImportPath, Dir, Name, Doc string
+	GoFiles, Imports, Deps     []string
+}
+
+// packages lists this module's packages, without tests, by import path.
+var packages = sync.OnceValues(func() (map[string]listed, error) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Doc,GoFiles,Imports,Deps", "./...").Output()
+	if err != nil {
+		if e, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = errors.New(string(e.Stderr))
+		}
+		return nil, err
+	}
+	all := map[string]listed{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if len(p.GoFiles) > 0 {
+			all[p.ImportPath] = p
+		}
+	}
+})
+
+// forEachPackage calls f for the module's packages in order, with the name
+// that the tables use.
+func forEachPackage(t *testing.T, f func(name string, p listed)) {
+	t.Helper()
+	all, err := packages()
+	if err != nil {
+		t.Fatalf("list packages: %v", err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		f(strings.TrimPrefix(path, module), all[path])
+	}
+}
+
+// parse reads the files of p, comments included.
+func parse(t *testing.T, p listed) (*token.FileSet, []*ast.File) {
+	t.Helper()
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return fset, files
+}
+
+// within reports whether pkg is parent or lies below it.
+func within(pkg, parent string) bool {
+	rest, ok := strings.CutPrefix(pkg, parent)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// rowFor returns the row of the named package.
+func rowFor(name string) (arrow, bool) {
+	for _, a := range arrows {
+		folder, deep := strings.CutSuffix(a.pkg, "/...")
+		if name == a.pkg || deep && within(name, folder) {
+			return a, true
+		}
+	}
+	return arrow{}, false
+}
+
+// permits reports whether the package called name may import the one called
+// other. The root is matched exactly, everything else with all below it.
+func (a arrow) permits(name, other string) bool {
+	if folder, deep := strings.CutSuffix(a.pkg, "/..."); deep && within(other, folder) {
+		return true
+	}
+	return slices.ContainsFunc(a.may, func(m string) bool {
+		return m == other || m != "" && within(other, m)
+	})
+}
+
+func TestArrowsPointToTheCentre(t *testing.T) {
+	forEachPackage(t, func(name string, p listed) {
+		row, ok := rowFor(name)
+		if !ok {
+			t.Errorf("package %s has no row in arrows: say there what it may import, and why not more", p.ImportPath)
+			return
+		}
+		for _, imported := range p.Imports {
+			other, ours := strings.CutPrefix(imported, module)
+			if ours && !row.permits(name, other) {
+				t.Errorf("%s imports %s: the arrow points the wrong way", p.ImportPath, imported)
+			}
+			if why, bad := decides[imported]; bad && row.pure {
+				t.Errorf("%s imports %s: %s", p.ImportPath, imported, why)
+			}
+		}
+		never := maps.Clone(row.never)
+		if row.pure {
+			if never == nil {
+				never = map[string]string{}
+			}
+			never["net/http"] = "a decision depends on its arguments alone"
+		}
+		for _, dep := range p.Deps {
+			own, ours := strings.CutPrefix(dep, module)
+			for what, why := range never {
+				if strings.HasPrefix(what, "/") == ours && within(own, what) {
+					t.Errorf("%s reaches %s: %s", p.ImportPath, dep, why)
+				}
+			}
+		}
+	})
+}
+
+// clocks are the functions of package time that ask or wait for a clock.
+var clocks = list("Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep")
+
+func TestDecisionsAskNoClock(t *testing.T) {
+	forEachPackage(t, func(name string, p listed) {
+		if row, ok := rowFor(name); !ok || !row.pure && name != "" {
+			return
+		}
+		fset, files := parse(t, p)
+		for _, file := range files {
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if pkg, ok := call.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains(clocks, call.Sel.Name) {
+					t.Errorf("%s: time.%s in a package that decides: take the time as an argument", fset.Position(call.Pos()), call.Sel.Name)
+				}
+				return true
+			})
+		}
+	})
+}
+
+func TestOnlyTestsLinkTestPackages(t *testing.T) {
+	forEachPackage(t, func(name string, p listed) {
+		if slices.ContainsFunc(forTests, func(s string) bool { return within(name, s) }) {
+			return
+		}
+		for _, dep := range p.Deps {
+			own, ours := strings.CutPrefix(dep, module)
+			if ours && slices.Contains(forTests, own) || dep == "testing" {
+				t.Errorf("%s reaches %s, which is for tests", p.ImportPath, dep)
+			}
+		}
+	})
+}
+
+func TestRowRules(t *testing.T) {
+	router, _ := rowFor("/router")
+	demo, _ := rowFor("/internal/demo/orders")
+	for _, tt := range []struct {
+		row         arrow
+		name, other string
+		want        bool
+	}{
+		{router, "/router", "", true},
+		{router, "/router", "/routemap", true},
+		{router, "/router", "/routemapper", false},
+		{router, "/router", "/internal/control", false},
+		{demo, "/internal/demo/orders", "/internal/demo/load", true},
+		{demo, "/internal/demo/orders", "/cellwaytest", false},
+	} {
+		if got := tt.row.permits(tt.name, tt.other); got != tt.want {
+			t.Errorf("%s may import %q: got %v, want %v", tt.name, tt.other, got, tt.want)
+		}
+	}
+	if _, ok := rowFor("/internal/util"); ok {
+		t.Error("a package that the table does not name has a row")
+	}
+	seen := map[string]bool{}
+	for _, a := range arrows {
+		if seen[a.pkg] {
+			t.Errorf("two rows for %q", a.pkg)
+		}
+		seen[a.pkg] = true
+	}
+}
