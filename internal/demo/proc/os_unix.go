@@ -1,0 +1,17 @@
+//go:build unix
+
+package proc
+
+import (
+	"os"
+	"syscall"
+)
+
+func signalProcess(p *os.Process, sig ending) error {
+	return p.Signal(map[ending]syscall.Signal{
+		endKill:    syscall.SIGKILL,
+		endStop:    syscall.SIGTERM,
+		suspendNow: syscall.SIGSTOP,
+		resumeNow:  syscall.SIGCONT,
+	}[sig])
+}
