@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// A Config says how a router reaches its cells. The zero Config is usable.
+// Every limit and timeout counts for one cell in one router.
+type Config struct {
+	Limits   Limits
+	Timeouts Timeouts
+	Breaker  Breaker
+	TLS      TLS
+
+	// Attempts is how many endpoints of the cell one request may try when
+	// nothing connects. If zero, 3.
+	Attempts int
+
+	// MaxAnswerHead is the size in bytes that the head of a cell's answer may
+	// not exceed. If zero, 256 KiB.
+	MaxAnswerHead int64
+
+	// Resolver looks names up. If nil, net.DefaultResolver.
+	Resolver Resolver
+
+	// ResolveEvery is how often each name is looked up again, jittered by a
+	// tenth. If zero, 10 seconds.
+	ResolveEvery time.Duration
+
+	// Dial opens a connection to an address with a literal IP, or to what
+	// stands in an endpoint when it is no name (in tests). If nil, TCP with
+	// keep-alive.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Log is for events of cells and endpoints, never for requests. If nil,
+	// nothing is logged.
+	Log *slog.Logger
+}
+
+// Limits bound what one cell may hold of this router. A router that has to
+// serve other cells too can't be filled up by one that hangs.
+type Limits struct {
+	InFlight  int           // requests forwarded at a time; if zero, 1024
+	Pending   int           // requests that wait for a place; if zero, InFlight; if negative, none
+	QueueWait time.Duration // the longest wait for a place; if zero, 250 ms
+	Tunnels   int           // upgraded connections at a time; if zero, 16384
+	IdleConns int           // idle connections kept for each endpoint; if zero, 64
+}
+
+// Timeouts bound each stage of a request. A negative one never ends.
+type Timeouts struct {
+	Connect    time.Duration // one endpoint: address, connection, TLS; if zero, 1 s
+	FirstByte  time.Duration // from a request's last byte sent, or since the cell took none, to the answer's head; if zero, 30 s
+	ClientBody time.Duration // the longest silence of a client in mid-body; if zero, 30 s
+	Idle       time.Duration // the longest silence of an answer or a tunnel, or of a client that does not read; if zero, 10 min
+	Whole      time.Duration // a request from start to end, tunnels excepted; if zero, without end
+	IdleConn   time.Duration // how long an unused connection to a cell is kept; if zero, 30 s
+	Continue   time.Duration // how long to wait for a 100 before asking the client for the body; if zero, 1 s
+}
+
+// A Breaker says when an endpoint, and when a whole cell, is left alone for a
+// while. Answers are never counted against a cell, whatever their status, and
+// late answers only if at least two tenants wait for them, so one tenant's
+// poison can't shut its cell.
+type Breaker struct {
+	// Connects opens the cell after so many failed connects in a row, once
+	// each of its endpoints has failed. If zero, 5. An endpoint is skipped
+	// after its first.
+	Connects int
+	// Timeouts opens the cell, and half of it (at least 2) an endpoint, after
+	// so many late answer heads of at least two tenants with no answer head
+	// between them. If zero, 4.
+	Timeouts int
+	// Backoff is how long an endpoint or a cell is left alone at first; it
+	// doubles with each failed probe up to MaxBackoff. If zero, 500 ms and 15 s.
+	Backoff, MaxBackoff time.Duration
+}
+
+// A PeerName says what name the certificate of an https endpoint must hold.
+type PeerName uint8
+
+// The names that a cell's certificate may be asked for.
+const (
+	// PeerIsCell asks for the cell's id, or the id followed by a dot and
+	// [TLS.PeerSuffix], as a DNS name of the certificate, letter for letter:
+	// a wildcard would hold for every cell. An endpoint that answers for
+	// another cell is so refused even where addresses were mixed up.
+	PeerIsCell PeerName = iota
+	// PeerIsHost asks for the host of the endpoint, as browsers do.
+	PeerIsHost
+	// PeerIsEither takes a certificate that fits one of the two.
+	PeerIsEither
+)
+
+// TLS is how https endpoints are spoken to.
+type TLS struct {
+	Roots      *x509.CertPool // who may sign a cell's certificate; if nil, the system's
+	Peer       PeerName       // what name it must hold
+	PeerSuffix string         // see PeerIsCell; may be empty
+	// ClientCertificate returns the router's own certificate for cells that
+	// ask for one. It is called at each handshake, so files may change under
+	// it. If nil, none is shown.
+	ClientCertificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+}
+
+// A Resolver finds the addresses of a name. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}

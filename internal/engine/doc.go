@@ -1,0 +1,2 @@
+// Package engine forwards requests to cells.
+package engine

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// Outcomes that no client sees, beside those of the vocabulary.
+const (
+	// ClientGone means that the client went away before it had its answer.
+	ClientGone cellway.Code = "client_gone"
+	// Stopped means that the router ended the request: its context ended with
+	// a cause of the caller's.
+	Stopped cellway.Code = "stopped"
+)
+
+// Options say how one request is forwarded.
+type Options struct {
+	// Tenant is whom the request is for. It is used only to tell tenants
+	// apart: see [Breaker].
+	Tenant cellway.TenantID
+
+	// Header edits the header that goes to the cell, last of all. At that
+	// point hop-by-hop fields and every X-Cell-* have been removed, and the
+	// header is the callee's own. If nil, it goes as it is.
+	Header func(h http.Header)
+
+	// Inspect sees the head of the cell's final answer before anything of it
+	// goes to the client, X-Cell-* included, and may swallow it: then the
+	// answer's body is thrown away, nothing is written, and the Report says
+	// Swallowed. If nil, none is swallowed.
+	Inspect func(status int, h http.Header) (swallow bool)
+
+	// Answer edits the header that goes to the client, after the cell's
+	// header has been cleaned. If nil, it goes as it is.
+	Answer func(status int, h http.Header)
+
+	// KeepCellHeaders lets the X-Cell-* fields of the cell's answer through.
+	KeepCellHeaders bool
+
+	// Body is the request's body if it may have to be sent once more: see
+	// [NewReplay]. If nil, the request's own Body is sent and can't be again.
+	Body *Replay
+
+	// MaxBody is the size in bytes that the request's body may not exceed.
+	// If zero, there is no limit.
+	MaxBody int64
+}
+
+// A Report says what became of a forwarded request.
+type Report struct {
+	// Code says what went wrong, or "" if the cell's answer went out whole or
+	// was swallowed.
+	Code cellway.Code
+	// Status is the answer's status once a head was received from the cell;
+	// otherwise the one that goes with Code in this case.
+	Status int
+	// Err has the details of Code for a log. It may name addresses.
+	Err error
+	// HeadSent says that the client has the head of an answer, so that no
+	// other can be written.
+	HeadSent bool
+	// Swallowed says that Options.Inspect swallowed the answer.
+	Swallowed bool
+	// Tunnel says that the connection was upgraded.
+	Tunnel bool
+
+	Endpoint  string        // the last one tried; "" if none was
+	Attempts  int           // endpoints tried
+	Reused    bool          // the last attempt went over a used connection
+	BytesIn   int64         // of the request's body, read from the client
+	BytesOut  int64         // of the answer's body, written to the client
+	Queued    time.Duration // waiting for a place
+	FirstByte time.Duration // from the choice of an endpoint to the answer's head; 0 without one
+	Upstream  time.Duration // from the choice of an endpoint to the end
+}
+
+// Abort ends the handler with [http.ErrAbortHandler] if the answer broke off
+// after its head was out, so that the client sees that it is not whole. Call
+// it last, when the report has been logged and counted.
+func (r *Report) Abort() {
+	if r.HeadSent && r.Code != "" {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Forward sends r to the cell and streams the answer to w. If the report has
+// a Code and no HeadSent, nothing was written and the caller answers.
+// It ends when both bodies have ended. The end of r's context ends it
+// early, tunnels included, and its cause is in the report; so a caller closes
+// a request whose key changed owner by cancelling a context of its own.
+func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, o Options) Report {
+	return Report{Code: cellway.CellUnreachable, Status: 502}
+}
