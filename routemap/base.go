@@ -1,0 +1,291 @@
+package routemap
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/cellway/cellway"
+)
+
+// A Digest is a SHA-256 sum. It names a part of a map by its content.
+type Digest [sha256.Size]byte
+
+// String returns d in lower-case hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText writes d as [Digest.String] does.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads 64 hexadecimal digits.
+func (d *Digest) UnmarshalText(b []byte) error {
+	got, err := ParseDigest(string(b))
+	if err == nil {
+		*d = got
+	}
+	return err
+}
+
+// ParseDigest reads 64 hexadecimal digits.
+func ParseDigest(s string) (d Digest, err error) {
+	if n, err := hex.Decode(d[:], []byte(s)); err != nil || n != len(d) || len(s) != 2*len(d) {
+		return Digest{}, fmt.Errorf("digest %.80q is not 64 hexadecimal digits: %w", s, cellway.ErrInvalid)
+	}
+	return d, nil
+}
+
+const baseMagic = "CWYB"
+
+// The sections of a base.
+const (
+	secSettings = 1 + iota
+	secCells
+	secGeodes // reserved
+	secBuckets
+	secRecords
+	secKeys
+	secNotes
+	secTargets
+	secRanges // reserved
+	secCounts
+	baseSections = secCounts
+)
+
+// A Base is the bulk of a map: all records as of some version, immutable and
+// named by its digest. It keeps the bytes it was read from.
+type Base struct {
+	raw      []byte
+	digest   Digest
+	settings Settings
+	cells    []*cellway.Cell // by id
+	owners   []byte          // of the buckets: two bytes each
+	epochs   []byte          // of the buckets: eight bytes each
+	tab      table
+}
+
+// Digest returns the name of b: the SHA-256 of its bytes.
+func (b *Base) Digest() Digest { return b.digest }
+
+// Bytes returns the encoded base. The caller must not change it.
+func (b *Base) Bytes() []byte { return b.raw }
+
+// Keys returns how many entries b has.
+func (b *Base) Keys() int { return b.tab.n - b.tab.aliases - b.tab.tombstones }
+
+// DecodeBase reads an encoded base and keeps raw, which must not change
+// afterwards. It checks structure, not signatures: a digest that a verified
+// manifest names says whether these are the right bytes. The error wraps
+// [ErrFormat] or [ErrTooNew].
+func DecodeBase(raw []byte) (*Base, error) {
+	sec, err := sections("base", baseMagic, raw, baseSections)
+	if err != nil {
+		return nil, err
+	}
+	if len(sec[secGeodes]) > 0 || len(sec[secRanges]) > 0 {
+		return nil, fmt.Errorf("base has geodes or ranges, which format %d only reserves: %w", FormatVersion, ErrTooNew)
+	}
+	b := &Base{raw: raw}
+	r := &reader{b: sec[secSettings]}
+	b.settings = r.settings()
+	if err := r.end("settings"); err != nil {
+		return nil, err
+	}
+	if b.cells, err = decodeCells(sec[secCells]); err != nil {
+		return nil, err
+	}
+	if err := b.decodeBuckets(sec[secBuckets]); err != nil {
+		return nil, err
+	}
+	if c := b.settings.CatchAll; c != "" && !slices.ContainsFunc(b.cells, func(x *cellway.Cell) bool { return x.ID == c }) {
+		return nil, fmt.Errorf("settings: catch-all cell %s is not in the map: %w", c, ErrFormat)
+	}
+	if err := b.decodeTable(sec); err != nil {
+		return nil, err
+	}
+	if err := b.decodeCounts(sec[secCounts]); err != nil {
+		return nil, err
+	}
+	b.digest = sha256.Sum256(raw)
+	b.tab.index()
+	return b, nil
+}
+
+func (b *Base) decodeTable(sec map[uint16][]byte) error {
+	t := &b.tab
+	t.recs, t.notes = sec[secRecords], sec[secNotes]
+	if len(t.recs)%recSize != 0 || uint64(len(sec[secKeys])) > 1<<32-1 {
+		return fmt.Errorf("records or keys have an impossible length: %w", ErrFormat)
+	}
+	t.n = len(t.recs) / recSize
+	t.keys = unsafe.String(unsafe.SliceData(sec[secKeys]), len(sec[secKeys]))
+	if err := t.check(len(b.cells)); err != nil {
+		return fmt.Errorf("base: %w", err)
+	}
+	r := &reader{b: t.notes}
+	for range t.overrides {
+		r.note()
+	}
+	if err := r.end("notes"); err != nil {
+		return err
+	}
+	r = &reader{b: sec[secTargets]}
+	for range t.aliases {
+		target := cellway.Key(r.text())
+		if r.err == nil && !target.Valid() {
+			r.fail("alias target %.80q is not a key", target)
+		}
+		t.targets = append(t.targets, target)
+	}
+	return r.end("alias targets")
+}
+
+// decodeCounts compares what the base says of its size with what it has, as a
+// last check that encoder and decoder mean the same.
+func (b *Base) decodeCounts(sec []byte) error {
+	r := &reader{b: sec}
+	t := &b.tab
+	for _, c := range []struct {
+		what string
+		n    int
+	}{{"cells", len(b.cells)}, {"records", t.n}, {"composites", t.composites}, {"overrides", t.overrides}, {"aliases", t.aliases}, {"tombstones", t.tombstones}} {
+		if n := r.u32(); r.err == nil && int64(n) != int64(c.n) {
+			r.fail("%d %s counted, %d found", n, c.what, c.n)
+		}
+	}
+	return r.end("counts")
+}
+
+func (b *Base) decodeBuckets(sec []byte) error {
+	n := int(b.settings.Buckets)
+	if len(sec) != n*10 {
+		return fmt.Errorf("buckets: %d bytes for %d buckets: %w", len(sec), n, ErrFormat)
+	}
+	b.epochs, b.owners = sec[:8*n], sec[8*n:]
+	for i := range n {
+		if c := binary.LittleEndian.Uint16(b.owners[2*i:]); int(c) >= len(b.cells) {
+			return fmt.Errorf("bucket %d: owner %d of %d cells: %w", i, c, len(b.cells), ErrFormat)
+		}
+	}
+	return nil
+}
+
+func decodeCells(sec []byte) ([]*cellway.Cell, error) {
+	r := &reader{b: sec}
+	n := r.count(10)
+	if n > cellway.MaxCells {
+		r.fail("%d cells, the most is %d", n, cellway.MaxCells)
+		n = 0
+	}
+	cells := make([]*cellway.Cell, 0, n)
+	for i := range n {
+		c := r.cell()
+		if r.err != nil {
+			break
+		}
+		if i > 0 && cells[i-1].ID >= c.ID {
+			r.fail("cell %s is out of order", c.ID)
+		}
+		cells = append(cells, c)
+	}
+	return cells, r.end("cells")
+}
+
+func (w *writer) settings(s Settings) {
+	w.text(s.Fleet)
+	w.u8(uint8(s.Mapping))
+	w.u32(s.Buckets)
+	w.bool(s.Strict)
+	w.bool(s.Stateless)
+	w.bool(s.PassThrough)
+	w.text(string(s.CatchAll))
+	w.uvarint(len(s.Extractors))
+	for _, x := range s.Extractors {
+		w.u8(uint8(x.Kind))
+		w.text(x.Name)
+		w.text(x.Pattern)
+		w.text(string(x.Key))
+		w.text(x.Source)
+		w.bool(x.MustAgree)
+	}
+}
+
+func (r *reader) settings() Settings {
+	s := Settings{
+		Fleet:       r.text(),
+		Mapping:     Mapping(r.u8()),
+		Buckets:     r.u32(),
+		Strict:      r.bool(),
+		Stateless:   r.bool(),
+		PassThrough: r.bool(),
+		CatchAll:    cellway.CellID(r.text()),
+	}
+	for range r.count(6) {
+		s.Extractors = append(s.Extractors, cellway.Extractor{
+			Kind:      cellway.ExtractorKind(r.u8()),
+			Name:      r.text(),
+			Pattern:   r.text(),
+			Key:       cellway.Key(r.text()),
+			Source:    r.text(),
+			MustAgree: r.bool(),
+		})
+	}
+	if r.err == nil {
+		if err := s.Validate(); err != nil {
+			r.fail("%v", err)
+		}
+	}
+	return s
+}
+
+// A bucket is an owner and since when.
+type bucket struct {
+	cell  uint16
+	epoch cellway.Epoch
+}
+
+func (b *Base) bucket(i uint32) bucket {
+	return bucket{binary.LittleEndian.Uint16(b.owners[2*i:]), cellway.Epoch(binary.LittleEndian.Uint64(b.epochs[8*i:]))}
+}
+
+// encodeBase writes a base. The cells are sorted by id, the records are those
+// that add puts in, in the order of their keys.
+func encodeBase(s Settings, cells []*cellway.Cell, buckets []bucket, add func(*tableWriter)) (*Base, error) {
+	var t tableWriter
+	add(&t)
+	w := newFrame(baseMagic)
+	w.section(secSettings, func() { w.settings(s) })
+	w.section(secCells, func() {
+		w.uvarint(len(cells))
+		for _, c := range cells {
+			w.cell(c)
+		}
+	})
+	w.section(secBuckets, func() {
+		for _, b := range buckets {
+			w.u64(uint64(b.epoch))
+		}
+		for _, b := range buckets {
+			w.u16(b.cell)
+		}
+	})
+	w.b = slices.Grow(w.b, len(t.recs.b)+len(t.keys)+len(t.notes.b)+len(t.targets.b)+256)
+	w.section(secRecords, func() { w.b = append(w.b, t.recs.b...) })
+	w.section(secKeys, func() { w.b = append(w.b, t.keys...) })
+	w.section(secNotes, func() { w.b = append(w.b, t.notes.b...) })
+	w.section(secTargets, func() { w.b = append(w.b, t.targets.b...) })
+	w.section(secCounts, func() {
+		for _, n := range []int{len(cells), t.n, t.composites, t.overrides, t.aliases, t.tombstones} {
+			w.u32(uint32(n))
+		}
+	})
+	// Reading it back is the last check that the writer and the reader mean the
+	// same, and it builds the index.
+	b, err := DecodeBase(w.b)
+	if err != nil {
+		return nil, fmt.Errorf("encoded base does not decode: %w", err)
+	}
+	return b, nil
+}
