@@ -2,15 +2,21 @@ package cellway_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/cellway/cellway"
 )
 
 // A page is a Markdown document of the project.
@@ -189,4 +195,58 @@ func TestDocsMenuListsEveryTarget(t *testing.T) {
 			t.Errorf("the menu does not list %s:\n%s", m[1], menu)
 		}
 	}
+}
+
+// Every answer that a router gives by itself is in the operators' table, with
+// its status and whether it says when to come back.
+func TestDocsListEveryAnswer(t *testing.T) {
+	rows := map[string]string{}
+	for _, line := range pages(t)["docs/operations/router.md"].lines {
+		if m := regexp.MustCompile("^\\| `([a-z_]+)` \\| (.*) \\|$").FindStringSubmatch(line); m != nil {
+			rows[m[1]] = m[2]
+		}
+	}
+	codes := codes(t)
+	if len(codes) == 0 {
+		t.Fatal("found no codes in answer.go")
+	}
+	for _, c := range codes {
+		row, ok := rows[string(c)]
+		delete(rows, string(c))
+		switch status := fmt.Sprintf("%d | ", c.Status()); {
+		case !ok:
+			t.Errorf("docs/operations/router.md does not explain %s", c)
+		case !strings.HasPrefix(row, status):
+			t.Errorf("the row of %s begins %.8q, want %q", c, row, status)
+		case strings.Contains(row, "Retry-After") != c.Retryable():
+			t.Errorf("the row of %s and Retryable disagree on Retry-After", c)
+		}
+	}
+	for code := range rows {
+		t.Errorf("docs/operations/router.md explains %s, which no router says", code)
+	}
+}
+
+// codes returns the constants of type Code that answer.go declares.
+func codes(t *testing.T) (all []cellway.Code) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "answer.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == "Code" {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, cellway.Code(text))
+		}
+		return true
+	})
+	return all
 }
