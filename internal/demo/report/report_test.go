@@ -1,0 +1,181 @@
+package report
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/demo/load"
+)
+
+// measured returns the result of an act in which of eight tenants in four cells
+// those named met a failure ("!") or were slow ("~").
+func measured(touched map[cellway.TenantID]string) load.Result {
+	res := load.Result{Limit: time.Second}
+	cells := map[cellway.CellID]*load.CellResult{}
+	for i, id := range load.Tenants(8) {
+		cell := []cellway.CellID{"cell-001", "cell-002", "cell-003", "cell-004"}[i%4]
+		c := cells[cell]
+		if c == nil {
+			c = &load.CellResult{ID: cell, P50: 2 * time.Millisecond, P99: 12 * time.Millisecond, Causes: map[string]int{}}
+			cells[cell] = c
+		}
+		t := load.TenantResult{ID: id, Cell: cell, Requests: 2 + i}
+		c.Tenants++
+		c.Requests += t.Requests
+		switch touched[id] {
+		case "!":
+			t.Errors, t.First = 1, "503 cell_unreachable"
+			c.Errors++
+			c.Causes[t.First]++
+			c.Touched++
+		case "~":
+			t.Slow, t.Worst = 1, 2*time.Second
+			c.P99 = 2 * time.Second
+			c.Touched++
+		}
+		res.Tenants = append(res.Tenants, t)
+	}
+	for _, id := range []cellway.CellID{"cell-001", "cell-002", "cell-003", "cell-004"} {
+		res.Cells = append(res.Cells, *cells[id])
+	}
+	return res
+}
+
+func TestOnlyTheTargetsTenantsMayBeTouched(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scene     Scene
+		touched   map[cellway.TenantID]string
+		contained bool
+		predicted float64
+		share     float64
+	}{
+		"nobody is touched": {
+			Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, nil, true, 0.25, 0},
+		"the target's tenants fail": {
+			Scene{Name: "kill-cell", Target: "cell-002", Harm: true},
+			map[cellway.TenantID]string{"tenant-0002": "!", "tenant-0006": "!"}, true, 0.25, 0.25},
+		"the target's tenants are slow": {
+			Scene{Name: "hang-cell", Target: "cell-002", Harm: true},
+			map[cellway.TenantID]string{"tenant-0002": "~"}, true, 0.25, 0.125},
+		"a neighbour's tenant fails": {
+			Scene{Name: "kill-cell", Target: "cell-002", Harm: true},
+			map[cellway.TenantID]string{"tenant-0002": "!", "tenant-0001": "!"}, false, 0.25, 0.25},
+		"a neighbour's tenant is slow": {
+			Scene{Name: "kill-cell", Target: "cell-002", Harm: true},
+			map[cellway.TenantID]string{"tenant-0003": "~"}, false, 0.25, 0.125},
+		"no target and nobody is touched": {
+			Scene{Name: "control-plane-killed"}, nil, true, 0, 0},
+		"no target and one fails": {
+			Scene{Name: "control-plane-killed"},
+			map[cellway.TenantID]string{"tenant-0008": "!"}, false, 0, 0.125},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := Judge(tc.scene, measured(tc.touched))
+			if a.Contained != tc.contained || a.PredictedShare != tc.predicted || a.TouchedShare != tc.share {
+				t.Errorf("contained %v, predicted %v, touched %v; want %v, %v, %v",
+					a.Contained, a.PredictedShare, a.TouchedShare, tc.contained, tc.predicted, tc.share)
+			}
+			if a.Tenants != 8 || a.Touched != len(tc.touched) || a.MinRequests != 2 || len(a.Cells) != 4 {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+func TestAFailureWithoutATouchedTenantIsNotContainedEither(t *testing.T) {
+	res := measured(nil)
+	res.Cells[0].Errors = 1
+	if Judge(Scene{Target: "cell-002"}, res).Contained {
+		t.Error("a failure in another cell was overlooked")
+	}
+}
+
+func TestTheTopIgnoresControls(t *testing.T) {
+	all := map[cellway.TenantID]string{}
+	for _, id := range load.Tenants(8) {
+		all[id] = "!"
+	}
+	good := Judge(Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0002": "!"}))
+	bad := Judge(Scene{Name: "hang-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0001": "!"}))
+	control := Judge(Scene{Name: "shared-fate", Target: "cell-002", Harm: true, Control: true}, measured(all))
+	blind := Judge(Scene{Name: "shared-fate", Target: "cell-002", Harm: true, Control: true}, measured(nil))
+	for name, tc := range map[string]struct {
+		acts                  []Act
+		contained, asExpected bool
+	}{
+		"contained and a control": {[]Act{good, control}, true, true},
+		"one not contained":       {[]Act{bad, good, control}, false, false},
+		"a control that is":       {[]Act{good, blind}, true, false},
+	} {
+		var r Report
+		for _, a := range tc.acts {
+			r.Add(a)
+		}
+		if r.Contained != tc.contained || r.AsExpected() != tc.asExpected {
+			t.Errorf("%s: contained %v, as expected %v", name, r.Contained, r.AsExpected())
+		}
+	}
+}
+
+func TestTheJSONHasTheAgreedFields(t *testing.T) {
+	var r Report
+	r.Add(Judge(Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0002": "!"})))
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	act := got["acts"].([]any)[0].(map[string]any)
+	cell := act["cells"].([]any)[1].(map[string]any)
+	for where, tc := range map[string]struct {
+		in   map[string]any
+		want map[string]any
+	}{
+		"top": {got, map[string]any{"contained": true}},
+		"act": {act, map[string]any{"name": "kill-cell", "target": "cell-002", "control": false, "predicted_share": 0.25,
+			"touched_share": 0.125, "tenants": 8.0, "touched": 1.0, "contained": true, "limit_ms": 1000.0}},
+		"cell": {cell, map[string]any{"id": "cell-002", "requests": 10.0, "errors": 1.0, "p50_ms": 2.0, "p99_ms": 12.0, "touched": 1.0}},
+	} {
+		for k, want := range tc.want {
+			if tc.in[k] != want {
+				t.Errorf("%s: %s = %v, want %v", where, k, tc.in[k], want)
+			}
+		}
+	}
+	if b, _ := json.Marshal(Report{Acts: []Act{}}); !strings.Contains(string(b), `"acts":[]`) {
+		t.Errorf("without acts: %s", b)
+	}
+}
+
+func TestTheTablePutsTouchedBesidePredicted(t *testing.T) {
+	all := map[cellway.TenantID]string{}
+	for _, id := range load.Tenants(8) {
+		all[id] = "!"
+	}
+	var r Report
+	r.Add(Judge(Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0002": "!", "tenant-0006": "~"})))
+	r.Add(Judge(Scene{Name: "control-plane-killed"}, measured(map[cellway.TenantID]string{"tenant-0001": "!"})))
+	r.Add(Judge(Scene{Name: "shared-fate", Target: "cell-002", Harm: true, Control: true}, measured(all)))
+	var b strings.Builder
+	if err := r.Table(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `act                   target     predicted   touched  tenants  errors p99 there elsewhere  verdict
+kill-cell             cell-002      25.0 %    25.0 %        2       1     2.0 s     12 ms  contained
+control-plane-killed  -              0.0 %    12.5 %        1       1         -     12 ms  NOT CONTAINED
+  cell-001: tenants touched 1, errors 1, p99 12 ms, limit 1.0 s; 1 x 503 cell_unreachable
+shared-fate           cell-002      25.0 %   100.0 %        8       8     12 ms     12 ms  spread to all, as without cells
+
+1 of 2 acts contained. The worst touched 25.0 % of 8 tenants; a fleet of 4 cells predicts 1/4 = 25.0 %.
+The same tenants on one shared stack: 100.0 % touched.
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
