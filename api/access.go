@@ -1,0 +1,50 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The roles. A person's role includes those before it.
+const (
+	RoleViewer   = "viewer"   // reads everything but secrets
+	RoleOperator = "operator" // also changes cells, tenants, overrides and admits
+	RoleAdmin    = "admin"    // also settings, tokens, rollbacks, backups and restores
+	RoleRouter   = "router"   // a machine: reads the map and reports
+	RoleCell     = "cell"     // a machine: looks up keys
+)
+
+// A Token is a way in, without its secret.
+type Token struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"` // whose it is; the journal names it
+	Role      string    `json:"role"`
+	CreatedAt time.Time `json:"created_at"`
+	CreatedBy string    `json:"created_by,omitempty"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
+}
+
+// A TokenCreation is the body of POST /v1/tokens.
+type TokenCreation struct {
+	Name      string    `json:"name"`
+	Role      string    `json:"role"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+}
+
+// A NewToken answers POST /v1/tokens: the only time that the secret is told.
+type NewToken struct {
+	Token
+	Secret string `json:"secret"`
+}
+
+// A JournalEntry is one act.
+type JournalEntry struct {
+	Number  uint64          `json:"number"`
+	At      time.Time       `json:"at"`
+	By      string          `json:"by"`
+	Act     string          `json:"act"`     // as in "cell.drain"
+	Subject string          `json:"subject"` // as in "cell/cell-002"
+	Reason  string          `json:"reason,omitempty"`
+	Before  json.RawMessage `json:"before,omitempty"`
+	After   json.RawMessage `json:"after,omitempty"`
+}
