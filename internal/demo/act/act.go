@@ -1,0 +1,227 @@
+// Package act holds the acts of the demo as data: what each does to which cell,
+// what it undoes, and whose tenants it may touch.
+//
+// A [Runner] plays one act at a time on a [Fleet], while package load sends the
+// tenants' requests, and hands what was measured to package report. What an
+// act measures begins before its first step and ends when all is undone and
+// the fleet answers again, so that nothing is left out.
+package act
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/demo/load"
+)
+
+// An Act is one thing that goes wrong, or is done, and its end.
+type Act struct {
+	Name    string        // unique; the word for --script
+	Title   string        // what happens, for people
+	Aimed   bool          // it has a target
+	Harm    bool          // the target's tenants are expected to be touched
+	Control bool          // it shows what no cells would be like
+	Limit   time.Duration // the latency above which a request touches its tenant
+
+	Before []Step // ahead of the measurement
+	Steps  []Step // what goes wrong, in order of their At
+	Repair []Step // undoes it; all of them, even after a failed step
+	After  []Step // behind the measurement
+}
+
+// A Step is one deed.
+type Step struct {
+	At  float64 // Steps only: the share of the act's window that has passed
+	Say string  // what people read; {target} and {tenant} are filled in
+	Do  func(ctx context.Context, s Stage) error
+}
+
+// A Stage is where a step happens.
+type Stage struct {
+	Fleet  Fleet
+	Load   *load.Generator
+	Home   load.Stack       // the fleet's routers
+	Target cellway.CellID   // "" if the act has none
+	Tenant cellway.TenantID // one of the target's tenants, or ""
+}
+
+// limit is every act's: far above what a loaded laptop does to a request, and
+// below what a person waits for.
+const limit = time.Second
+
+// How hard an act hits.
+const (
+	poisonRate  = 25 // poisoned orders a second
+	failPercent = 60 // of a bad release's requests
+)
+
+// All returns every act in the order of the script.
+func All() []Act {
+	return []Act{
+		killCell(), hangCell(), poisonTenant(), badDeploy(), drainUndrain(),
+		controlPlaneKilled(), routersRestarted(), corruptMap(), sharedFate(),
+	}
+}
+
+// Named returns the acts that a script names: "all", or names with commas
+// between. Anything else is an [cellway.ErrInvalid].
+func Named(script string) ([]Act, error) {
+	if script == "all" {
+		return All(), nil
+	}
+	byName := make(map[string]Act)
+	var names []string
+	for _, a := range All() {
+		byName[a.Name] = a
+		names = append(names, a.Name)
+	}
+	var acts []Act
+	for name := range strings.SplitSeq(script, ",") {
+		a, ok := byName[strings.TrimSpace(name)]
+		if !ok {
+			return nil, fmt.Errorf("no act is called %q; there are all, %s: %w", name, strings.Join(names, ", "), cellway.ErrInvalid)
+		}
+		acts = append(acts, a)
+	}
+	return acts, nil
+}
+
+func killCell() Act {
+	return Act{
+		Name: "kill-cell", Title: "a cell's process is killed", Aimed: true, Harm: true, Limit: limit,
+		Steps: []Step{{0.05, "SIGKILL to {target}", func(ctx context.Context, s Stage) error {
+			return s.Fleet.Kill(ctx, s.Target)
+		}}},
+		Repair: []Step{{Say: "start {target} again", Do: startTarget}},
+	}
+}
+
+func startTarget(ctx context.Context, s Stage) error { return s.Fleet.Start(ctx, s.Target) }
+
+func hangCell() Act {
+	return Act{
+		Name: "hang-cell", Title: "a cell stops answering but keeps its connections", Aimed: true, Harm: true, Limit: limit,
+		Steps: []Step{{0.05, "SIGSTOP to {target}", func(ctx context.Context, s Stage) error {
+			return s.Fleet.Suspend(ctx, s.Target)
+		}}},
+		Repair: []Step{{Say: "SIGCONT to {target}", Do: func(ctx context.Context, s Stage) error {
+			return s.Fleet.Resume(ctx, s.Target)
+		}}},
+	}
+}
+
+func poisonTenant() Act {
+	return Act{
+		Name: "poison-tenant", Title: "a tenant's requests crash its cell, until it is quarantined", Aimed: true, Harm: true, Limit: limit,
+		Steps: []Step{
+			{0.05, "{tenant} sends orders that crash {target}", func(_ context.Context, s Stage) error {
+				return s.Load.Surge(s.Tenant, poisonRate)
+			}},
+			{0.6, "quarantine {tenant}", func(ctx context.Context, s Stage) error {
+				return s.Fleet.Quarantine(ctx, s.Tenant)
+			}},
+		},
+		Repair: []Step{
+			{Say: "{tenant} is mended", Do: func(_ context.Context, s Stage) error { return s.Load.Surge(s.Tenant, 0) }},
+			{Say: "wait for {target}", Do: startTarget},
+			{Say: "release {tenant}", Do: func(ctx context.Context, s Stage) error { return s.Fleet.Release(ctx, s.Tenant) }},
+		},
+	}
+}
+
+func badDeploy() Act {
+	return Act{
+		Name: "bad-deploy", Title: "a bad release is deployed to a cell", Aimed: true, Harm: true, Limit: limit,
+		Steps: []Step{{0.05, fmt.Sprintf("deploy a release that fails %d %% of requests to {target}", failPercent), func(ctx context.Context, s Stage) error {
+			return s.Fleet.Deploy(ctx, s.Target, failPercent)
+		}}},
+		Repair: []Step{{Say: "roll {target} back", Do: func(ctx context.Context, s Stage) error {
+			return s.Fleet.Deploy(ctx, s.Target, 0)
+		}}},
+	}
+}
+
+func drainUndrain() Act {
+	a := Act{
+		Name: "drain-undrain", Title: "a cell is drained, then let in again in steps", Aimed: true, Harm: true, Limit: limit,
+		Steps: []Step{{0.05, "drain {target}", setAdmit(0)}},
+	}
+	for _, admit := range []uint8{1, 5, 25, 50, 100} {
+		a.Repair = append(a.Repair, Step{Say: fmt.Sprintf("undrain {target} to %d %%", admit), Do: setAdmit(admit)})
+	}
+	return a
+}
+
+func setAdmit(admit uint8) func(context.Context, Stage) error {
+	return func(ctx context.Context, s Stage) error { return s.Fleet.SetAdmit(ctx, s.Target, admit) }
+}
+
+func controlPlaneKilled() Act {
+	return Act{
+		Name: "control-plane-killed", Title: "the control plane's process is killed", Limit: limit,
+		Steps:  []Step{{0.05, "SIGKILL to the control plane", killControl}},
+		Repair: []Step{{Say: "start the control plane again", Do: startControl}},
+	}
+}
+
+func killControl(ctx context.Context, s Stage) error  { return s.Fleet.KillControl(ctx) }
+func startControl(ctx context.Context, s Stage) error { return s.Fleet.StartControl(ctx) }
+
+func routersRestarted() Act {
+	return Act{
+		Name: "routers-restarted", Title: "the routers restart one after the other while the control plane is down", Limit: limit,
+		Steps: []Step{
+			{0.05, "SIGKILL to the control plane", killControl},
+			{0.1, "restart one router after the other", func(ctx context.Context, s Stage) error {
+				return s.Fleet.RestartRouters(ctx)
+			}},
+		},
+		Repair: []Step{{Say: "start the control plane again", Do: startControl}},
+	}
+}
+
+func corruptMap() Act {
+	return Act{
+		Name: "corrupt-map", Title: "a corrupt map is served to the routers", Limit: limit,
+		Steps: []Step{{0.05, "damage every map on its way to the routers", func(ctx context.Context, s Stage) error {
+			return s.Fleet.CorruptMap(ctx)
+		}}},
+		Repair: []Step{{Say: "serve good maps again", Do: func(ctx context.Context, s Stage) error {
+			return s.Fleet.MendMap(ctx)
+		}}},
+	}
+}
+
+// sharedFate is kill-cell for the same tenants on one process: what would have
+// been one cell's process is everybody's.
+func sharedFate() Act {
+	return Act{
+		Name: "shared-fate", Title: "the control: the same tenants on one shared stack, which is killed",
+		Aimed: true, Harm: true, Control: true, Limit: limit,
+		Before: []Step{{Say: "all tenants go to one shared process", Do: useShared}},
+		Steps: []Step{{0.05, "SIGKILL to the process that has the tenants of {target}", func(ctx context.Context, s Stage) error {
+			return s.Fleet.KillShared(ctx)
+		}}},
+		Repair: []Step{{Say: "start the shared process again", Do: func(ctx context.Context, s Stage) error {
+			_, _, err := s.Fleet.StartShared(ctx)
+			return err
+		}}},
+		After: []Step{{Say: "all tenants go back to their cells", Do: func(ctx context.Context, s Stage) error {
+			if err := s.Load.Use(s.Home); err != nil {
+				return err
+			}
+			return s.Fleet.KillShared(ctx)
+		}}},
+	}
+}
+
+func useShared(ctx context.Context, s Stage) error {
+	url, name, err := s.Fleet.StartShared(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Load.Use(load.Stack{Endpoints: []string{url}, Answers: name})
+}
