@@ -48,6 +48,31 @@ func (cs ChangeSet) IsEmpty() bool {
 // overlay with [ErrOverlayFull], and it fits after [Map.Fold]. Epochs must have
 // been drawn: see [Map.Number].
 func (m *Map) Apply(cs ChangeSet) (*Map, error) {
+	out, err := m.apply(cs)
+	if err != nil {
+		return nil, err
+	}
+	limit := OpenOverlay
+	if cs.Urgent || len(cs.Cells)+len(cs.Holds)+len(cs.RemoveHolds) > 0 && len(cs.Entries)+len(cs.Aliases)+len(cs.Tombstones)+len(cs.Owners) == 0 {
+		limit = MaxOverlay
+	}
+	if n := out.OverlaySize(); n > limit && n > m.OverlaySize() {
+		return nil, fmt.Errorf("the overlay would have %d bytes of %d: %w", n, limit, ErrOverlayFull)
+	}
+	return out, nil
+}
+
+// ApplyToBase is Apply for a change that fits no overlay, such as a first
+// import: its result has a fresh base, and costs what the whole map holds.
+func (m *Map) ApplyToBase(cs ChangeSet) (*Map, error) {
+	out, err := m.apply(cs)
+	if err != nil {
+		return nil, err
+	}
+	return out.Fold()
+}
+
+func (m *Map) apply(cs ChangeSet) (*Map, error) {
 	d := &draft{was: m, over: m.over.clone(), cells: slices.Clone(m.cells), touched: map[string]bool{}}
 	if err := d.change(cs); err != nil {
 		return nil, err
@@ -70,13 +95,6 @@ func (m *Map) Apply(cs ChangeSet) (*Map, error) {
 		if err := out.checkPassThrough(); err != nil {
 			return nil, err
 		}
-	}
-	limit := OpenOverlay
-	if cs.Urgent || len(cs.Cells)+len(cs.Holds)+len(cs.RemoveHolds) > 0 && len(cs.Entries)+len(cs.Aliases)+len(cs.Tombstones)+len(cs.Owners) == 0 {
-		limit = MaxOverlay
-	}
-	if n := out.OverlaySize(); n > limit && n > m.OverlaySize() {
-		return nil, fmt.Errorf("the overlay would have %d bytes of %d: %w", n, limit, ErrOverlayFull)
 	}
 	return out, nil
 }
