@@ -1,0 +1,70 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+)
+
+// ErrUnanswered is the error of a write whose answer was lost: nobody knows
+// whether it took effect. Read the record to find out.
+var ErrUnanswered = errors.New("no answer came, so it may have taken effect or not")
+
+// ErrUnauthenticated is the error of a request whose token or certificate the
+// server does not know.
+var ErrUnauthenticated = errors.New("not authenticated")
+
+// An Error is an answer that is not a success. It unwraps to the sentinel that
+// its code stands for, if there is one.
+type Error struct {
+	api.Problem
+	Op string // as in "PUT /v1/cells/cell-001"
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Detail != "":
+		return e.Detail
+	case e.Title != "":
+		return e.Op + ": " + e.Title
+	}
+	return fmt.Sprintf("%s: the server answered %d", e.Op, e.Status)
+}
+
+func (e *Error) Unwrap() error { return sentinels[e.Code] }
+
+// sentinels maps codes back to the errors that the server made them of.
+var sentinels = map[string]error{
+	api.CodeInvalid:              cellway.ErrInvalid,
+	api.CodeBodyTooLarge:         cellway.ErrInvalid,
+	api.CodeUnsupportedMedia:     cellway.ErrInvalid,
+	api.CodeKeyReused:            cellway.ErrInvalid,
+	api.CodeUnauthenticated:      ErrUnauthenticated,
+	api.CodeForbidden:            cellway.ErrForbidden,
+	api.CodeNotFound:             cellway.ErrNotFound,
+	api.CodeConflict:             cellway.ErrConflict,
+	api.CodePreconditionRequired: cellway.ErrConflict,
+	api.CodeExists:               cellway.ErrExists,
+	api.CodeNeedsMove:            cellway.ErrNeedsMove,
+	api.CodeGate:                 cellway.ErrGate,
+	api.CodeNoRoom:               cellway.ErrNoRoom,
+	api.CodeInUse:                cellway.ErrInUse,
+	api.CodeNotReady:             cellway.ErrNotReady,
+	api.CodeStoreDown:            cellway.ErrStoreDown,
+}
+
+// unreachable says that no connection to the control plane came about.
+func (c *Client) unreachable(err error) error {
+	msg := err.Error()
+	hint := "is it running, and is this its address?"
+	switch {
+	case strings.Contains(msg, "server gave HTTP response to HTTPS client"):
+		hint = "it speaks plain HTTP: use http://"
+	case strings.Contains(msg, "certificate"):
+		hint = "name the authority that signed its certificate, or give the certificate that it asks for"
+	}
+	return fmt.Errorf("can't reach the control plane at %s; %s (%w)", c.URL(), hint, err)
+}

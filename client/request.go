@@ -1,0 +1,288 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+)
+
+// maxAnswer bounds a JSON answer in bytes.
+const maxAnswer = 256 << 20
+
+// A Write says how a record is written. The zero Write creates.
+type Write struct {
+	// Revision is what was read of the record. Zero means that it does not
+	// exist yet: the write creates it or fails with [cellway.ErrExists].
+	Revision cellway.Revision
+
+	// DryRun has everything checked and nothing stored.
+	DryRun bool
+
+	// Confirm is the digest in a refusal by the gate, to confirm it.
+	Confirm string
+
+	// Wait is how long the answer may wait until every live router's map
+	// contains the change. Zero means not at all.
+	Wait time.Duration
+
+	// IdempotencyKey makes a creation by POST safe to repeat. If empty, one is
+	// drawn for each call.
+	IdempotencyKey string
+}
+
+func (w Write) query() url.Values {
+	q := url.Values{}
+	if w.DryRun {
+		q.Set("dry_run", "true")
+	}
+	if w.Confirm != "" {
+		q.Set("confirm", w.Confirm)
+	}
+	if w.Wait > 0 {
+		q.Set("wait", "routers")
+		q.Set("timeout", w.Wait.String())
+	}
+	return q
+}
+
+// record returns the request that writes the record at path.
+func (w Write) record(method, path string, in, out any) request {
+	h := http.Header{}
+	if w.Revision == 0 {
+		h.Set("If-None-Match", "*")
+	} else {
+		h.Set("If-Match", `"`+strconv.FormatUint(uint64(w.Revision), 10)+`"`)
+	}
+	return request{method: method, path: path, query: w.query(), header: h, in: in, out: out, wait: w.Wait}
+}
+
+// act returns the request that acts on something, whatever its revision.
+func (w Write) act(path string, in, out any) request {
+	h := http.Header{}
+	if w.IdempotencyKey != "" {
+		h.Set("Idempotency-Key", w.IdempotencyKey)
+	}
+	return request{method: http.MethodPost, path: path, query: w.query(), header: h, in: in, out: out, wait: w.Wait}
+}
+
+// A request is one call of the API. path is escaped already.
+type request struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	in, out      any           // JSON; nil for none
+	wait         time.Duration // that the server may take on purpose
+	stream       bool          // the caller reads the body, however long it takes
+	accept       string        // if not JSON
+}
+
+// repeatable reports whether r can do no harm when it arrives twice.
+func (r request) repeatable() bool {
+	return r.method == http.MethodGet || r.header.Get("Idempotency-Key") != ""
+}
+
+// get reads path into out.
+func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.call(ctx, request{method: http.MethodGet, path: path, query: query, out: out})
+}
+
+// call performs r and decodes its answer.
+func (c *Client) call(ctx context.Context, r request) error {
+	resp, err := c.do(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer drop(resp.Body)
+	if r.out == nil || resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(r.out); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, r.lost(err))
+	}
+	return nil
+}
+
+// lost marks err, unless r may be repeated anyway.
+func (r request) lost(err error) error {
+	if r.method == http.MethodGet {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnanswered, err)
+}
+
+// drop lets the connection be used again.
+func drop(body io.ReadCloser) {
+	io.CopyN(io.Discard, body, 64<<10)
+	body.Close()
+}
+
+// do sends r, again where that is safe, and returns an answer that is a
+// success. The caller closes its body.
+func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	var body []byte
+	if r.in != nil {
+		var err error
+		if body, err = json.Marshal(r.in); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+	}
+	renewed := false
+	for attempt := 0; ; attempt++ {
+		token := c.bearer()
+		resp, sent, err := c.send(ctx, r, body, token)
+		again, delay := false, time.Duration(0)
+		switch {
+		case ctx.Err() != nil:
+			if err != nil {
+				return nil, fmt.Errorf("%s %s: %w", r.method, r.path, context.Cause(ctx))
+			}
+		case err != nil:
+			again = r.repeatable() || !sent
+			if sent {
+				err = fmt.Errorf("%s %s: %w", r.method, r.path, r.lost(err))
+			} else {
+				err = c.unreachable(err)
+			}
+		case resp.StatusCode == http.StatusUnauthorized && !renewed && c.renewed(token):
+			// Refused before anything happened; the new token may be tried at once.
+			drop(resp.Body)
+			renewed = true
+			continue
+		case resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests:
+			again, delay = r.repeatable(), retryAfter(resp)
+		}
+		if !again || attempt >= c.retries {
+			if err != nil {
+				return nil, err
+			}
+			return success(resp, r)
+		}
+		if resp != nil {
+			drop(resp.Body)
+		}
+		if err := sleep(ctx, backoff(attempt, delay)); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+	}
+}
+
+// send makes one attempt. sent reports whether the request may have reached
+// the server.
+func (c *Client) send(ctx context.Context, r request, body []byte, token string) (resp *http.Response, sent bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(c.timeout+r.wait, cancel)
+	var out atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { out.Store(true) }})
+
+	u := *c.base
+	u.RawPath = c.base.EscapedPath() + r.path[1:]
+	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
+		return nil, false, err
+	}
+	u.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, false, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for k, v := range r.header {
+		req.Header[k] = v
+	}
+	req.Header.Set("User-Agent", c.agent)
+	req.Header.Set("Accept", "application/json, "+api.ProblemType)
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept+", "+api.ProblemType)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err = c.http.Do(req)
+	if err != nil {
+		timedOut := !timer.Stop()
+		cancel()
+		if ue, ok := errors.AsType[*url.Error](err); ok {
+			err = ue.Err
+		}
+		if timedOut {
+			err = fmt.Errorf("no answer within %v", c.timeout+r.wait)
+		}
+		return nil, out.Load(), err
+	}
+	if r.stream {
+		timer.Stop()
+	}
+	resp.Body = &answerBody{resp.Body, func() { timer.Stop(); cancel() }}
+	return resp, true, nil
+}
+
+// An answerBody ends the attempt's context when the answer has been read.
+type answerBody struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *answerBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}
+
+// success returns resp, or the error that it is.
+func success(resp *http.Response, r request) (*http.Response, error) {
+	if resp.StatusCode < 300 || resp.StatusCode == http.StatusNotModified {
+		return resp, nil
+	}
+	defer drop(resp.Body)
+	e := &Error{Op: r.method + " " + r.path}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if json.Unmarshal(text, &e.Problem) != nil || e.Code == "" {
+		// Not ours: a proxy's page, or another program at that address.
+		e.Problem = api.Problem{Detail: fmt.Sprintf("%s: %s, and the answer is not the control plane's: %.200q", e.Op, resp.Status, text)}
+	}
+	e.Status = resp.StatusCode
+	return nil, e
+}
+
+func retryAfter(resp *http.Response) time.Duration {
+	s, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || s < 0 {
+		return 0
+	}
+	return min(time.Duration(s)*time.Second, 10*time.Second)
+}
+
+// backoff spreads attempts over 100 ms, 200 ms, 400 ms… from half of each, and
+// never below least.
+func backoff(attempt int, least time.Duration) time.Duration {
+	d := 100 * time.Millisecond << min(attempt, 6)
+	return max(least, d/2+rand.N(d/2))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
