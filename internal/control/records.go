@@ -1,0 +1,205 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/store"
+	"github.com/cellway/cellway/routemap"
+)
+
+// The kinds of record.
+const (
+	kindFleet    = "fleet"
+	kindCell     = "cell"
+	kindTenant   = "tenant"
+	kindOverride = "override"
+	kindAlias    = "alias"
+	kindRouter   = "router"
+	kindToken    = "token"
+	kindVersion  = "version"
+	kindHead     = "head"
+)
+
+// The only id of a kind that has one record.
+const only = "fleet"
+
+// The logs.
+const (
+	logChanges = "changes"
+	logJournal = "journal"
+)
+
+// Vector counts in named dimensions: "tenants", "rps", "storage" or any other.
+type Vector map[string]float64
+
+// A Fleet is the record of the fleet-wide settings.
+type Fleet struct {
+	Revision cellway.Revision `json:"-"`
+	routemap.Settings
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// A Cell is the record of a cell: what the map says of it, and what placement
+// needs to know.
+type Cell struct {
+	Revision cellway.Revision `json:"-"`
+	cellway.Cell
+	Cordoned  bool      `json:"cordoned,omitempty"` // by a person, apart from a drain
+	Capacity  Vector    `json:"capacity,omitempty"` // limits; a dimension that is missing has none
+	Headroom  float64   `json:"headroom,omitempty"` // percent of each limit that placement leaves free
+	Tiers     []string  `json:"tiers,omitempty"`    // tiers it takes; empty: all
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// A Tenant is the record of a registered tenant.
+type Tenant struct {
+	Revision  cellway.Revision `json:"-"`
+	ID        cellway.TenantID `json:"id"`
+	Tier      string           `json:"tier,omitempty"`
+	Weights   Vector           `json:"weights,omitempty"`   // what it takes of a cell; one of "tenants" always
+	Residency string           `json:"residency,omitempty"` // the region it must stay in
+	Dedicated bool             `json:"dedicated,omitempty"` // wants a cell of its own
+	Cell      cellway.CellID   `json:"cell"`                // its home: where its data is
+	Policy    string           `json:"policy,omitempty"`    // how it was placed: see PlacementPolicies
+	Request   string           `json:"request,omitempty"`   // the idempotency key that created it
+	Deleted   bool             `json:"deleted,omitempty"`
+	CreatedAt time.Time        `json:"created_at"`
+}
+
+// An Override is the record of an entry that a person asked for.
+type Override struct {
+	Revision cellway.Revision `json:"-"`
+	cellway.Entry
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// An Alias is the record of another name for a tenant.
+type Alias struct {
+	Revision cellway.Revision `json:"-"`
+	cellway.Alias
+	Retired   bool      `json:"retired,omitempty"` // a tombstone keeps the name
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Read and written as JSON documents.
+
+func decode[T any](r store.Record, set func(*T, cellway.Revision)) (T, error) {
+	var v T
+	if err := json.Unmarshal(r.Body, &v); err != nil {
+		return v, fmt.Errorf("%s record %s: %w", r.Kind, r.ID, err)
+	}
+	set(&v, r.Revision)
+	return v, nil
+}
+
+func get[T any](tx store.Tx, kind, id string, set func(*T, cellway.Revision)) (T, error) {
+	r, err := tx.Get(kind, id)
+	if err != nil {
+		var zero T
+		if kind == kindFleet {
+			return zero, fmt.Errorf("the fleet has no settings yet; create it first: %w", err)
+		}
+		return zero, fmt.Errorf("%s %s: %w", kind, id, err)
+	}
+	return decode(r, set)
+}
+
+func getFleet(tx store.Tx) (Fleet, error) {
+	return get(tx, kindFleet, only, func(f *Fleet, r cellway.Revision) { f.Revision = r })
+}
+
+func getCell(tx store.Tx, id cellway.CellID) (Cell, error) {
+	return get(tx, kindCell, string(id), func(c *Cell, r cellway.Revision) { c.Revision = r })
+}
+
+func getTenant(tx store.Tx, id cellway.TenantID) (Tenant, error) {
+	return get(tx, kindTenant, string(id), func(t *Tenant, r cellway.Revision) { t.Revision = r })
+}
+
+func getOverride(tx store.Tx, key cellway.Key) (Override, error) {
+	return get(tx, kindOverride, string(key), func(o *Override, r cellway.Revision) { o.Revision = r })
+}
+
+func getAlias(tx store.Tx, name cellway.TenantID) (Alias, error) {
+	return get(tx, kindAlias, string(name), func(a *Alias, r cellway.Revision) { a.Revision = r })
+}
+
+// put writes a record and returns its new revision.
+func put(tx store.Tx, kind, id string, at cellway.Revision, v any, index ...string) (cellway.Revision, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return 0, fmt.Errorf("%s record %s: %w", kind, id, err)
+	}
+	rev, err := tx.Put(store.Record{Kind: kind, ID: id, Revision: at, Body: body, Index: index})
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: %w", kind, id, err)
+	}
+	return rev, nil
+}
+
+func putCell(tx store.Tx, c *Cell) (err error) {
+	c.Revision, err = put(tx, kindCell, string(c.ID), c.Revision, c)
+	return err
+}
+
+func putTenant(tx store.Tx, t *Tenant) (err error) {
+	index := []string{"cell=" + string(t.Cell), "live"}
+	if t.Deleted {
+		index = []string{"deleted"}
+	}
+	if t.Tier != "" {
+		index = append(index, "tier="+t.Tier)
+	}
+	if t.Request != "" {
+		index = append(index, "request="+t.Request)
+	}
+	t.Revision, err = put(tx, kindTenant, string(t.ID), t.Revision, t, index...)
+	return err
+}
+
+// A Page is a stretch of a list. Next is the id to go on after, "" at the end.
+type Page[T any] struct {
+	Items []T
+	Next  string
+}
+
+// pageLimit clamps what a caller asks for.
+func pageLimit(limit int) int {
+	switch {
+	case limit <= 0:
+		return 100
+	case limit > 1000:
+		return 1000
+	}
+	return limit
+}
+
+func page[T any](tx store.Tx, kind, index, after string, limit int, set func(*T, cellway.Revision)) (Page[T], error) {
+	limit = pageLimit(limit)
+	var recs []store.Record
+	var err error
+	if index == "" {
+		recs, err = tx.List(kind, after, limit+1)
+	} else {
+		recs, err = tx.ListIndex(kind, index, after, limit+1)
+	}
+	var p Page[T]
+	if err != nil {
+		return p, err
+	}
+	if len(recs) > limit {
+		recs = recs[:limit]
+		p.Next = recs[limit-1].ID
+	}
+	for _, r := range recs {
+		v, err := decode(r, set)
+		if err != nil {
+			return p, err
+		}
+		p.Items = append(p.Items, v)
+	}
+	return p, nil
+}

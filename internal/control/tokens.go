@@ -1,0 +1,141 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/store"
+)
+
+// A Role says what a caller may do.
+type Role string
+
+// The roles. Each person's role includes the ones before it; the machines'
+// stand alone.
+const (
+	Viewer   Role = "viewer"
+	Operator Role = "operator"
+	Admin    Role = "admin"
+	RouterIs Role = "router" // reads the map and reports
+	CellIs   Role = "cell"   // reads its own fences
+)
+
+var roles = []Role{Viewer, Operator, Admin, RouterIs, CellIs}
+
+// A Token is the record of a bearer token. Its secret is told once and stored
+// only as a hash.
+type Token struct {
+	Revision  cellway.Revision `json:"-"`
+	ID        string           `json:"id"`
+	Name      string           `json:"name"` // whose it is, for the journal
+	Role      Role             `json:"role"`
+	Hash      string           `json:"hash"` // SHA-256 of the secret
+	By        string           `json:"by"`
+	CreatedAt time.Time        `json:"created_at"`
+	ExpiresAt time.Time        `json:"expires_at,omitzero"` // zero: never
+}
+
+const tokenPrefix = "cwt_"
+
+func hashSecret(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// CreateToken makes a token and tells its secret, which nobody can be told
+// again. An expiry of zero is never.
+func (s *Service) CreateToken(ctx context.Context, call Call, name string, role Role, expires time.Time) (t Token, secret string, err error) {
+	if !slices.Contains(roles, role) {
+		return t, "", fmt.Errorf("role %q is not one of viewer, operator, admin, router, cell: %w", role, cellway.ErrInvalid)
+	}
+	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return t, "", fmt.Errorf("a token needs a name of 1 to 128 plain characters: %w", cellway.ErrInvalid)
+	}
+	if !expires.IsZero() && !expires.After(time.Now()) {
+		return t, "", fmt.Errorf("token %s would expire at %s, which has passed: %w", name, expires.Format(time.RFC3339), cellway.ErrInvalid)
+	}
+	secret = tokenPrefix + rand.Text()
+	t = Token{ID: strings.ToLower(rand.Text()[:12]), Name: name, Role: role, Hash: hashSecret(secret), By: call.Who, ExpiresAt: expires.UTC()}
+	_, err = s.write(ctx, call, func(w *work) error {
+		t.CreatedAt = w.now
+		t.Revision, err = put(w.tx, kindToken, t.ID, 0, t, "hash="+t.Hash)
+		w.record("token.create", "token/"+t.ID, nil, t.public())
+		return err
+	})
+	return t.public(), secret, err
+}
+
+// public is the token without its hash.
+func (t Token) public() Token { t.Hash = ""; return t }
+
+// Tokens lists tokens by id, without hashes.
+func (s *Service) Tokens(ctx context.Context, after string, limit int) (p Page[Token], err error) {
+	err = s.view(ctx, func(tx store.Tx) error {
+		p, err = page(tx, kindToken, "", after, limit, func(t *Token, r cellway.Revision) { t.Revision = r })
+		return err
+	})
+	for i := range p.Items {
+		p.Items[i] = p.Items[i].public()
+	}
+	return p, err
+}
+
+// DeleteToken ends a token at once.
+func (s *Service) DeleteToken(ctx context.Context, call Call, id string) error {
+	_, err := s.write(ctx, call, func(w *work) error {
+		t, err := get(w.tx, kindToken, id, func(t *Token, r cellway.Revision) { t.Revision = r })
+		if err != nil {
+			return err
+		}
+		w.record("token.delete", "token/"+id, t.public(), nil)
+		return w.tx.Delete(kindToken, id, t.Revision)
+	})
+	return err
+}
+
+// Authenticate returns the token with that secret. What is unknown or expired
+// is an [cellway.ErrForbidden].
+func (s *Service) Authenticate(ctx context.Context, secret string) (t Token, err error) {
+	if !strings.HasPrefix(secret, tokenPrefix) {
+		return t, fmt.Errorf("that is not a token of this control plane: %w", cellway.ErrForbidden)
+	}
+	err = s.view(ctx, func(tx store.Tx) error {
+		p, err := page(tx, kindToken, "hash="+hashSecret(secret), "", 1, func(t *Token, r cellway.Revision) { t.Revision = r })
+		if err != nil {
+			return err
+		}
+		if len(p.Items) == 0 {
+			return fmt.Errorf("unknown token: %w", cellway.ErrForbidden)
+		}
+		t = p.Items[0]
+		if !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt) {
+			return fmt.Errorf("token %s expired at %s: %w", t.Name, t.ExpiresAt.Format(time.RFC3339), cellway.ErrForbidden)
+		}
+		return nil
+	})
+	return t.public(), err
+}
+
+// HasTokens reports whether any token exists, so that whoever serves the API
+// knows whether it may listen to more than this machine.
+func (s *Service) HasTokens(ctx context.Context) (has bool, err error) {
+	err = s.view(ctx, func(tx store.Tx) error {
+		n, err := tx.Count(kindToken, "")
+		has = n > 0
+		return err
+	})
+	return has, err
+}
+
+// Backup writes a consistent copy of the store.
+func (s *Service) Backup(ctx context.Context, w io.Writer) error {
+	return s.store.Backup(ctx, w)
+}
