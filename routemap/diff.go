@@ -1,0 +1,158 @@
+package routemap
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// A Difference is one record that differs between two maps, told for people.
+type Difference struct {
+	What string // settings, cell, hold, bucket, entry, alias or tombstone
+	Name string // of the record
+	From string // what it was; empty if it was not there
+	To   string // what it is; empty if it is gone
+}
+
+// Diff tells what differs from before to after, and returns at most limit of
+// the differences with how many there are. Settings, cells, holds and buckets
+// come before keys. If before is nil, everything in after is new.
+func Diff(before, after *Map, limit int) (list []Difference, total int) {
+	add := func(what, name, from, to string) {
+		if from == to {
+			return
+		}
+		if total++; total <= limit {
+			list = append(list, Difference{what, name, from, to})
+		}
+	}
+	if before == nil {
+		before = &Map{base: &Base{}, over: new(overlay)}
+	}
+	diffSettings(before.base.settings, after.base.settings, add)
+	var ids []cellway.CellID
+	for _, m := range []*Map{before, after} {
+		for _, c := range m.cells {
+			ids = append(ids, c.ID)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		add("cell", string(id), tellCell(before.Cell(id)), tellCell(after.Cell(id)))
+	}
+	held := maps.Clone(before.over.holds)
+	if held == nil {
+		held = map[string]cellway.Hold{}
+	}
+	maps.Copy(held, after.over.holds)
+	for _, key := range sortedKeys(held) {
+		add("hold", key, tellHold(before.over.holds, key), tellHold(after.over.holds, key))
+	}
+	for i := range max(before.base.settings.Buckets, after.base.settings.Buckets) {
+		add("bucket", strconv.FormatUint(uint64(i), 10), before.tellBucket(i), after.tellBucket(i))
+	}
+	after.pair(before, func(key string, now, was record, inNow, inWas bool) {
+		switch {
+		case !inWas:
+			add(now.kind.what(), key, "", after.tell(now))
+		case !inNow:
+			add(was.kind.what(), key, before.tell(was), "")
+		case now.kind.what() != was.kind.what():
+			add(was.kind.what(), key, before.tell(was), "")
+			add(now.kind.what(), key, "", after.tell(now))
+		default:
+			add(now.kind.what(), key, before.tell(was), after.tell(now))
+		}
+	})
+	return list, total
+}
+
+// diffSettings names each setting that differs.
+func diffSettings(was, is Settings, add func(what, name, from, to string)) {
+	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
+	for i := range a.NumField() {
+		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+		text := func(v reflect.Value) string {
+			if v.Kind() == reflect.Slice || v.Kind() == reflect.String {
+				if v.Len() == 0 {
+					return ""
+				}
+			}
+			return fmt.Sprintf("%v", v.Interface())
+		}
+		if was.Fleet == "" { // there was no map
+			add("settings", name, "", text(b.Field(i)))
+			continue
+		}
+		add("settings", name, text(a.Field(i)), text(b.Field(i)))
+	}
+}
+
+func (k recKind) what() string {
+	switch k {
+	case recAlias:
+		return "alias"
+	case recTombstone:
+		return "tombstone"
+	}
+	return "entry"
+}
+
+// tell says in short what a record makes of its key.
+func (m *Map) tell(r record) string {
+	switch r.kind {
+	case recAlias:
+		return "of " + string(r.target)
+	case recTombstone:
+		return "gone since epoch " + r.epoch.String()
+	}
+	s := cellway.EntryKind(r.kind).String()
+	if id := m.cellID(r.cell); id != "" {
+		s += " in " + string(id)
+	}
+	s += ", epoch " + r.epoch.String()
+	if r.note.by != "" {
+		s += fmt.Sprintf(", by %s until %s: %s", r.note.by, r.note.reviewBy.Format(time.DateOnly), r.note.reason)
+	}
+	return s
+}
+
+func (m *Map) tellBucket(i uint32) string {
+	if i >= m.base.settings.Buckets {
+		return ""
+	}
+	b := m.bucket(i)
+	return fmt.Sprintf("%s, epoch %s", m.cellID(b.cell), b.epoch)
+}
+
+func tellCell(c *cellway.Cell) string {
+	if c == nil {
+		return ""
+	}
+	parts := []string{c.State.String(), fmt.Sprintf("admit %d %%", c.Admit), "guard " + c.Guard.String(), strings.Join(c.Endpoints, " ")}
+	for name, s := range map[string]string{"title ": c.Title, "region ": c.Region, "zone ": c.Zone} {
+		if s != "" {
+			parts = append(parts, name+s)
+		}
+	}
+	for k, v := range c.Tags {
+		parts = append(parts, k+"="+v)
+	}
+	slices.SortFunc(parts[4:], cmp.Compare[string])
+	return strings.Join(parts, ", ")
+}
+
+func tellHold(holds map[string]cellway.Hold, key string) string {
+	h, ok := holds[key]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("move %s, at most %d ms until %s", h.Move, h.HoldMS, h.Until.Format(time.RFC3339))
+}
