@@ -61,14 +61,14 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 	after.pair(before, func(key string, now, was record, inNow, inWas bool) {
 		switch {
 		case !inWas:
-			add(now.kind.what(), key, "", after.tell(now))
+			add(now.kind.what(), key, "", after.tell(key, now))
 		case !inNow:
-			add(was.kind.what(), key, before.tell(was), "")
+			add(was.kind.what(), key, before.tell(key, was), "")
 		case now.kind.what() != was.kind.what():
-			add(was.kind.what(), key, before.tell(was), "")
-			add(now.kind.what(), key, "", after.tell(now))
+			add(was.kind.what(), key, before.tell(key, was), "")
+			add(now.kind.what(), key, "", after.tell(key, now))
 		default:
-			add(now.kind.what(), key, before.tell(was), after.tell(now))
+			add(now.kind.what(), key, before.tell(key, was), after.tell(key, now))
 		}
 	})
 	return list, total
@@ -106,20 +106,21 @@ func (k recKind) what() string {
 }
 
 // tell says in short what a record makes of its key.
-func (m *Map) tell(r record) string {
+func (m *Map) tell(key string, r record) string {
 	switch r.kind {
 	case recAlias:
 		return "of " + string(r.target)
 	case recTombstone:
 		return "gone since epoch " + r.epoch.String()
 	}
-	s := cellway.EntryKind(r.kind).String()
-	if id := m.cellID(r.cell); id != "" {
-		s += " in " + string(id)
+	e := m.entry(key, r)
+	s := e.Kind.String()
+	if e.Cell != "" {
+		s += " in " + string(e.Cell)
 	}
-	s += ", epoch " + r.epoch.String()
-	if r.note.by != "" {
-		s += fmt.Sprintf(", by %s until %s: %s", r.note.by, r.note.reviewBy.Format(time.DateOnly), r.note.reason)
+	s += ", epoch " + e.Epoch.String()
+	if e.Kind.IsOverride() {
+		s += fmt.Sprintf(", by %s until %s: %s", e.By, e.ReviewBy.Format(time.DateOnly), e.Reason)
 	}
 	return s
 }
