@@ -47,4 +47,5 @@ type JournalEntry struct {
 	Reason  string          `json:"reason,omitempty"`
 	Before  json.RawMessage `json:"before,omitempty"`
 	After   json.RawMessage `json:"after,omitempty"`
+	Change  string          `json:"change,omitempty"` // id of the change that it made to the map
 }

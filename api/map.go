@@ -24,25 +24,27 @@ type MapStatus struct {
 	Cells        int             `json:"cells"`
 	BaseBytes    uint64          `json:"base_bytes"`
 	OverlayBytes uint64          `json:"overlay_bytes"`
-	Unpublished  int             `json:"unpublished"` // accepted changes that no version contains yet
-	Routers      Waited          `json:"routers"`     // against the newest version
+	Routers      Waited          `json:"routers"` // against the newest version
 	SigningKeys  []string        `json:"signing_keys,omitempty"`
 	Restore      *RestoreState   `json:"restore,omitempty"` // while a restore waits for a person
-	Halted       string          `json:"halted,omitempty"`  // why publishing has stopped
 }
 
-// A RestoreState is a restore that waits for a person: until somebody confirms
-// it nothing but drains is accepted.
+// A RestoreState is a control plane that waits for a person: it was restored
+// from a backup, or a router serves a map that it does not know. Until somebody
+// confirms the newest map of all nothing but drains is accepted.
 type RestoreState struct {
-	Since   time.Time       `json:"since"`
-	From    string          `json:"from,omitempty"` // the backup
-	Version cellway.Version `json:"version"`        // the newest map of the store
-	Digest  string          `json:"digest"`         // of its manifest, for the confirmation
-	Highest cellway.Version `json:"highest"`        // the highest version that any router has reported since
+	Since         time.Time       `json:"since"`
+	From          string          `json:"from"` // the backup
+	Why           string          `json:"why,omitempty"`
+	Version       cellway.Version `json:"version"` // the newest map of the store
+	Digest        string          `json:"digest"`  // of its manifest
+	Highest       cellway.Version `json:"highest"` // the newest map of all, as far as anybody has reported
+	HighestDigest string          `json:"highest_digest"`
+	HighestRouter string          `json:"highest_router,omitempty"` // who serves it
 }
 
-// A RestoreConfirmation is the body of POST /v1/restore/confirm: that the
-// store's newest map, named here, is to be gone on from.
+// A RestoreConfirmation is the body of POST /v1/restore/confirm. It names the
+// newest map of all, to say that it was looked at.
 type RestoreConfirmation struct {
 	Version cellway.Version `json:"version"`
 	Digest  string          `json:"digest"`

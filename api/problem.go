@@ -1,6 +1,10 @@
 package api
 
-import "github.com/cellway/cellway"
+import (
+	"time"
+
+	"github.com/cellway/cellway"
+)
 
 // ProblemType is the media type of every answer that is not a success.
 const ProblemType = "application/problem+json"
@@ -78,8 +82,8 @@ type Change struct {
 	DryRun   bool         `json:"dry_run,omitempty"`   // nothing was stored
 	Digest   string       `json:"digest,omitempty"`    // of the change set, in a dry run
 	Counts   *Counts      `json:"counts,omitempty"`    // in a dry run
-	Causes   []Cause      `json:"causes,omitempty"`    // in a dry run: what the gate would refuse unless confirmed
-	Changes  []Difference `json:"changes,omitempty"`   // in a dry run: what would change in the map
+	Changes  []Difference `json:"changes,omitempty"`   // in a dry run: the first of what would change in the map
+	Total    int          `json:"total,omitempty"`     // in a dry run: how much would change
 	Waited   *Waited      `json:"waited,omitempty"`    // if the request asked to wait
 }
 
@@ -91,19 +95,27 @@ type Difference struct {
 	To   string `json:"to,omitempty"`   // after, in short; empty if it is gone
 }
 
-// Waited says how far routers had come when a write that waited was answered.
+// Waited says how far routers have come with a version.
 type Waited struct {
-	Reached bool     `json:"reached"` // every live router serves a version that contains the change
-	Routers int      `json:"routers"` // live ones
-	Behind  []string `json:"behind,omitempty"`
+	Reached bool            `json:"reached"`           // every live router serves it or a later one, and none that is expected is missing
+	Version cellway.Version `json:"version"`           // that was waited for; 0 if none was published yet
+	Routers int             `json:"routers"`           // live ones
+	Behind  []string        `json:"behind,omitempty"`  // live ones that serve less
+	Missing []string        `json:"missing,omitempty"` // expected ones that are silent
+	Why     string          `json:"why,omitempty"`     // why it is not reached though none is behind or missing
 }
 
 // A ChangeStatus is how far a change has come, as GET /v1/changes/{id} tells it.
 type ChangeStatus struct {
-	ID      string          `json:"id"`
-	Digest  string          `json:"digest"`
-	Version cellway.Version `json:"version"` // the first that contains it; 0 until one is published
-	Routers Waited          `json:"routers"`
+	ID        string          `json:"id"`
+	At        time.Time       `json:"at"`
+	By        string          `json:"by"`
+	Act       string          `json:"act"`
+	Digest    string          `json:"digest"`
+	Counts    Counts          `json:"counts"`
+	Confirmed bool            `json:"confirmed"` // a person confirmed what the gate refused
+	Version   cellway.Version `json:"version"`   // the first that contains it; 0 until one is published
+	Routers   Waited          `json:"routers"`
 }
 
 // A Page is a part of a list, in the order of the ids.

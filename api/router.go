@@ -19,6 +19,7 @@ type RouterReport struct {
 	Refused     []RefusedMap    `json:"refused,omitempty"`    // since the process started
 	Cells       []CellTraffic   `json:"cells,omitempty"`      // since the last report that was answered
 	IntervalMS  int64           `json:"interval_ms"`          // the time that Cells covers
+	Leaving     bool            `json:"leaving,omitempty"`    // it goes down in order: nobody waits for it any more
 }
 
 // A RefusedMap is a version that a router would not serve, and why.
@@ -58,6 +59,7 @@ type Router struct {
 	ID          string          `json:"id"`
 	Live        bool            `json:"live"`   // within its lease
 	Behind      bool            `json:"behind"` // serves less than the newest version
+	FirstSeen   time.Time       `json:"first_seen"`
 	Build       string          `json:"build,omitempty"`
 	StartedAt   time.Time       `json:"started_at"`
 	LastSeen    time.Time       `json:"last_seen"`
