@@ -124,6 +124,10 @@ type Change struct {
 	Seq    uint64          // 0: the map did not change, or this was a dry run
 	Digest routemap.Digest // of the change set
 	Counts routemap.Counts
+
+	// The accepted map without the change, nil before the first, and with it:
+	// what [routemap.Diff] tells a person. Both nil if the map does not change.
+	Before, After *routemap.Map
 }
 
 // A GateError is a refusal that a person may confirm. It wraps
@@ -200,7 +204,7 @@ func (s *Service) write(ctx context.Context, call Call, do func(*work) error) (C
 				return err
 			}
 			w.head.Seq = next.seq
-			change = Change{next.seq, entry.Digest, entry.Counts}
+			change = Change{next.seq, entry.Digest, entry.Counts, s.head.m, next.m}
 			urgent, confirmed = entry.Urgent, entry.Confirmed
 		}
 		if err := w.journal(change.Seq); err != nil {
@@ -285,7 +289,7 @@ func (w *work) gate(entry *changeEntry) error {
 	var window []windowEntry
 	sum := entry.Counts
 	for _, e := range w.head.Window {
-		if w.now.Sub(e.At) < gateWindow {
+		if w.now.Sub(e.At) < gateWindow+windowSlot {
 			window = append(window, e)
 			sum = sum.Add(e.Counts)
 		}
@@ -296,7 +300,7 @@ func (w *work) gate(entry *changeEntry) error {
 	}
 	switch {
 	case len(causes) == 0:
-		w.head.Window = append(window, windowEntry{w.now, entry.Counts})
+		w.head.Window = addToWindow(window, windowEntry{w.now, entry.Counts})
 	case w.call.Confirm == entry.Digest:
 		entry.Confirmed = true
 		w.head.Window = window
@@ -304,6 +308,16 @@ func (w *work) gate(entry *changeEntry) error {
 		return &GateError{causes, sum, entry.Digest}
 	}
 	return nil
+}
+
+// addToWindow joins changes of the same few seconds, so that the window stays
+// small however many there are.
+func addToWindow(window []windowEntry, e windowEntry) []windowEntry {
+	if n := len(window); n > 0 && e.At.Sub(window[n-1].At) < windowSlot {
+		window[n-1].Counts = window[n-1].Counts.Add(e.Counts)
+		return window
+	}
+	return append(window, e)
 }
 
 // view reads with a consistent snapshot.
