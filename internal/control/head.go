@@ -38,14 +38,18 @@ type HighestVersion struct {
 	Router  string          `json:"router,omitempty"`
 }
 
-// A windowEntry is what one change counts at the gate.
+// A windowEntry is what the changes of one slot count at the gate. At is that of
+// the first.
 type windowEntry struct {
 	At     time.Time       `json:"at"`
 	Counts routemap.Counts `json:"counts"`
 }
 
-// gateWindow is how long a change counts at the gate.
-const gateWindow = 10 * time.Minute
+const (
+	// gateWindow is how long a change counts at the gate, to within a slot.
+	gateWindow = 10 * time.Minute
+	windowSlot = 10 * time.Second
+)
 
 // changeEntry is one line of the log of changes. It holds all that is needed to
 // go from the map before it to the map after it.

@@ -30,6 +30,14 @@ const (
 
 var roles = []Role{Viewer, Operator, Admin, RouterIs, CellIs}
 
+// ParseRole reads the name of a role.
+func ParseRole(s string) (Role, error) {
+	if !slices.Contains(roles, Role(s)) {
+		return "", fmt.Errorf("role %q is not one of viewer, operator, admin, router, cell: %w", s, cellway.ErrInvalid)
+	}
+	return Role(s), nil
+}
+
 // A Token is the record of a bearer token. Its secret is told once and stored
 // only as a hash.
 type Token struct {
@@ -51,10 +59,11 @@ func hashSecret(secret string) string {
 }
 
 // CreateToken makes a token and tells its secret, which nobody can be told
-// again. An expiry of zero is never.
+// again. An expiry of zero is never. From the first token on everybody needs
+// one, so the first is an admin's.
 func (s *Service) CreateToken(ctx context.Context, call Call, name string, role Role, expires time.Time) (t Token, secret string, err error) {
-	if !slices.Contains(roles, role) {
-		return t, "", fmt.Errorf("role %q is not one of viewer, operator, admin, router, cell: %w", role, cellway.ErrInvalid)
+	if _, err := ParseRole(string(role)); err != nil {
+		return t, "", err
 	}
 	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return t, "", fmt.Errorf("a token needs a name of 1 to 128 plain characters: %w", cellway.ErrInvalid)
@@ -65,8 +74,15 @@ func (s *Service) CreateToken(ctx context.Context, call Call, name string, role 
 	secret = tokenPrefix + rand.Text()
 	t = Token{ID: strings.ToLower(rand.Text()[:12]), Name: name, Role: role, Hash: hashSecret(secret), By: call.Who, ExpiresAt: expires.UTC()}
 	_, err = s.write(ctx, call, func(w *work) error {
+		others, err := w.tx.Count(kindToken, "")
+		if err != nil {
+			return err
+		}
+		if others == 0 && role != Admin {
+			return fmt.Errorf("the first token must be an admin's: from then on everybody needs one, and a %s could make no other: %w", role, cellway.ErrInvalid)
+		}
 		t.CreatedAt = w.now
-		t.Revision, err = put(w.tx, kindToken, t.ID, 0, t, "hash="+t.Hash)
+		t.Revision, err = put(w.tx, kindToken, t.ID, 0, t, "hash="+t.Hash, "role="+string(t.Role))
 		w.record("token.create", "token/"+t.ID, nil, t.public())
 		return err
 	})
@@ -88,12 +104,25 @@ func (s *Service) Tokens(ctx context.Context, after string, limit int) (p Page[T
 	return p, err
 }
 
-// DeleteToken ends a token at once.
+// DeleteToken ends a token at once. The last admin's goes last of all.
 func (s *Service) DeleteToken(ctx context.Context, call Call, id string) error {
 	_, err := s.write(ctx, call, func(w *work) error {
 		t, err := get(w.tx, kindToken, id, func(t *Token, r cellway.Revision) { t.Revision = r })
 		if err != nil {
 			return err
+		}
+		all, err := w.tx.Count(kindToken, "")
+		if err != nil {
+			return err
+		}
+		if t.Role == Admin && all > 1 {
+			admins, err := w.tx.Count(kindToken, "role="+string(Admin))
+			if err != nil {
+				return err
+			}
+			if admins == 1 {
+				return fmt.Errorf("token %s is the only admin's; make another one before you delete it: %w", id, cellway.ErrInUse)
+			}
 		}
 		w.record("token.delete", "token/"+id, t.public(), nil)
 		return w.tx.Delete(kindToken, id, t.Revision)
