@@ -19,6 +19,7 @@ type Runner struct {
 	Home    load.Stack         // the fleet's routers
 	Tenants []cellway.TenantID // those of the load
 	Tell    func(string)       // told what happens, if not nil
+	Began   func(*load.Record) // told of the measurement of each act, if not nil
 }
 
 // A Play is one performance of an act.
@@ -60,6 +61,9 @@ func (r *Runner) play(ctx context.Context, p Play) (report.Act, error) {
 	rec, err := r.Load.Begin(p.Act.Limit)
 	if err != nil {
 		return report.Act{}, err
+	}
+	if r.Began != nil {
+		r.Began(rec)
 	}
 	failure := r.harm(ctx, s, p, rec, began)
 	if err := r.all(ctx, s, p.Act.Repair); err != nil {

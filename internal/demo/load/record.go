@@ -80,6 +80,19 @@ func (r *Record) Rounds() int {
 	return r.covered / len(r.tenants)
 }
 
+// Touched returns how many tenants have been touched so far.
+func (r *Record) Touched() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, t := range r.tenants {
+		if t.errors > 0 || t.slow > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // cover notes that the cover has sent one more.
 func (r *Record) cover() {
 	r.mu.Lock()

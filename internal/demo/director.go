@@ -1,0 +1,275 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/demo/act"
+	"github.com/cellway/cellway/internal/demo/load"
+	"github.com/cellway/cellway/internal/demo/proc"
+	"github.com/cellway/cellway/internal/demo/report"
+	"github.com/cellway/cellway/internal/demo/view"
+)
+
+// A director plays acts in turn: those of the script, then those that keys
+// call for.
+type director struct {
+	cfg    Config
+	began  time.Time
+	script int // how many acts the script has
+	fleet  stage
+	load   *load.Generator
+	runner *act.Runner
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	rep     report.Report
+	queue   []cue
+	playing *playing
+	chosen  cellway.CellID
+	version cellway.Version
+	owned   map[cellway.CellID]int
+	events  []view.Event
+}
+
+// A stage is the fleet that acts are played on.
+type stage interface {
+	act.Fleet
+	Up(ctx context.Context) error
+	Cells() []cellway.CellID
+	Home() load.Stack
+	ControlURL() string
+	Statuses() (cells, others []proc.Status)
+	Map(ctx context.Context) cellway.Version
+}
+
+// A cue is an act that waits for its turn.
+type cue struct {
+	act    act.Act
+	target cellway.CellID
+	script bool // else it was called for by a key
+}
+
+// A playing is the act on the stage.
+type playing struct {
+	cue
+	began  time.Time
+	window time.Duration
+	end    chan struct{} // closed to end it early
+	ended  bool
+	record *load.Record
+}
+
+func newDirector(cfg Config, acts []act.Act) *director {
+	d := &director{cfg: cfg, began: time.Now(), script: len(acts), wake: make(chan struct{}, 1), owned: make(map[cellway.CellID]int)}
+	d.rep.Acts = []report.Act{}
+	for _, a := range acts {
+		d.queue = append(d.queue, cue{act: a, script: true})
+	}
+	return d
+}
+
+// handTime is what an act takes that a key has called for.
+const handTime = 8 * time.Second
+
+// drainTime is how long a drain by hand lasts, unless it is undrained.
+const drainTime = 10 * time.Minute
+
+// direct brings the fleet up and plays acts until the script has ended, or,
+// if the fleet is to be kept or there is no script, until ctx ends.
+func (d *director) direct(ctx context.Context) error {
+	d.tell(fmt.Sprintf("start a control plane, %d routers and %d cells", len(d.fleet.Home().Endpoints), len(d.fleet.Cells())))
+	err := d.start(ctx)
+	kept := false
+	for err == nil {
+		d.mu.Lock()
+		queued := len(d.queue) > 0
+		d.mu.Unlock()
+		switch {
+		case queued:
+			err = d.next(ctx)
+			continue
+		case d.script > 0 && !d.cfg.Keep:
+			return nil
+		case !kept && !d.cfg.View:
+			kept = true
+			if err = d.keep(); err != nil {
+				continue
+			}
+		}
+		select {
+		case <-d.wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		return nil // it was told to stop; the caller knows
+	}
+	return err
+}
+
+// keep tells where the fleet is that stays.
+func (d *director) keep() error {
+	d.tell("the fleet stays until it is interrupted\n" +
+		"routers        " + strings.Join(d.fleet.Home().Endpoints, "  ") + "\n" +
+		"control plane  " + d.fleet.ControlURL() + "\n" +
+		"a tenant's     " + curl(d.fleet.Home().Endpoints[0], string(d.runner.Tenants[0])))
+	if d.cfg.Kept == nil {
+		return nil
+	}
+	return d.cfg.Kept(d.report())
+}
+
+// start brings the fleet up and lets the tenants in.
+func (d *director) start(ctx context.Context) error {
+	if err := d.fleet.Up(ctx); err != nil {
+		return err
+	}
+	owner, err := d.fleet.Owners(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.load.SetOwners(owner); err != nil {
+		return err
+	}
+	if err := d.load.Use(d.runner.Home); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	for _, t := range d.runner.Tenants {
+		d.owned[owner(t)]++
+	}
+	cells := d.fleet.Cells()
+	d.chosen = cells[0]
+	aimed := 0
+	for i := range d.queue {
+		if c := &d.queue[i]; c.act.Aimed {
+			c.target = cells[aimed%len(cells)]
+			aimed++
+		}
+	}
+	d.mu.Unlock()
+	d.tell(fmt.Sprintf("the fleet is up; %d tenants send requests", len(d.runner.Tenants)))
+	p := paceFor(handTime, len(d.runner.Tenants))
+	d.load.SetRate(p.cover/2, p.skew)
+	return nil
+}
+
+// next plays the first act of the queue.
+func (d *director) next(ctx context.Context) error {
+	d.mu.Lock()
+	c := d.queue[0]
+	d.queue = d.queue[1:]
+	left := 1
+	for _, q := range d.queue {
+		if q.script {
+			left++
+		}
+	}
+	total := handTime
+	if c.script {
+		total = time.Until(d.began.Add(d.cfg.For)) / time.Duration(left)
+	}
+	p := paceFor(total, len(d.runner.Tenants))
+	if !c.script && c.act.Name == drainAct {
+		p.window = drainTime
+	}
+	now := &playing{cue: c, began: time.Now(), window: p.window, end: make(chan struct{})}
+	d.playing = now
+	d.mu.Unlock()
+	on := ""
+	if c.target != "" {
+		on = " on " + string(c.target)
+	}
+	d.tell(fmt.Sprintf("act %s%s: %s", c.act.Name, on, c.act.Title))
+	d.load.SetRate(p.cover, p.skew)
+	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, End: now.end})
+	calm := paceFor(handTime, len(d.runner.Tenants))
+	d.load.SetRate(calm.cover/2, calm.skew)
+	d.mu.Lock()
+	d.playing = nil
+	if err == nil {
+		d.rep.Add(out)
+		d.rep.Seconds = time.Since(d.began).Seconds()
+	}
+	d.mu.Unlock()
+	if err != nil {
+		if !c.script && ctx.Err() == nil {
+			d.tell(err.Error()) // somebody is watching, and may go on
+			return nil
+		}
+		return err
+	}
+	verdict := "contained"
+	if !out.Contained {
+		verdict = "not contained"
+	}
+	d.tell(fmt.Sprintf("%s: touched %.1f %% of tenants, predicted %.1f %%: %s", out.Name, 100*out.TouchedShare, 100*out.PredictedShare, verdict))
+	return nil
+}
+
+func (d *director) report() report.Report {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rep
+}
+
+// maxEvents bounds the log that is kept for the view.
+const maxEvents = 200
+
+// tell notes something that happens.
+func (d *director) tell(text string) {
+	e := view.Event{At: time.Since(d.began), Text: text}
+	d.mu.Lock()
+	d.events = append(d.events, e)
+	if over := len(d.events) - maxEvents; over > 0 {
+		d.events = slices.Delete(d.events, 0, over)
+	}
+	d.mu.Unlock()
+	if !d.cfg.View {
+		fmt.Fprintf(d.cfg.Progress, "%6.1f s  %s\n", e.At.Seconds(), strings.ReplaceAll(text, "\n", "\n          "))
+	}
+}
+
+// changed hears of the fleet's processes. Deeds tell of themselves; this tells
+// of what nobody asked for.
+func (d *director) changed(s proc.Status) {
+	if s.State == proc.Waiting {
+		d.tell(fmt.Sprintf("%s died (%s), starts again in %v", s.Name, s.Exit, s.Wait))
+	}
+}
+
+// measuring hears of the measurement of the present act.
+func (d *director) measuring(r *load.Record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.playing != nil {
+		d.playing.record = r
+	}
+}
+
+// watchMap keeps up with the newest map, for the view.
+func (d *director) watchMap(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		limited, cancel := context.WithTimeout(ctx, time.Second)
+		v := d.fleet.Map(limited)
+		cancel()
+		d.mu.Lock()
+		d.version = v
+		d.mu.Unlock()
+	}
+}

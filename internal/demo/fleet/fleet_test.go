@@ -1,0 +1,139 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/demo/load"
+	"github.com/cellway/cellway/internal/demo/orders"
+	"github.com/cellway/cellway/internal/demo/proc"
+	"github.com/cellway/cellway/internal/demo/role"
+)
+
+// The test binary plays the parts, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && slices.Contains(role.Names(), os.Args[1]) {
+		if err := role.Run(context.Background(), os.Args[1], os.Args[2:], os.Stdin, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// newFleet returns a fleet whose Run runs until the test ends. Nothing is up.
+func newFleet(t *testing.T) *Fleet {
+	t.Helper()
+	f, err := New(Config{Dir: t.TempDir(), Path: os.Args[0], Tenants: load.Tenants(200), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error)
+	go func() { done <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(f.Logs(20))
+		}
+	})
+	return f
+}
+
+// get asks a process directly, as a tenant, and returns its status and answer.
+func get(t *testing.T, url string, limit time.Duration) (int, orders.Answer, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/orders", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(TenantHeader, "tenant-0001")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, orders.Answer{}, err
+	}
+	defer res.Body.Close()
+	var a orders.Answer
+	return res.StatusCode, a, json.NewDecoder(res.Body).Decode(&a)
+}
+
+func TestTheSharedProcessServesAllUntilItIsKilled(t *testing.T) {
+	f := newFleet(t)
+	url, name, err := f.StartShared(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, a, err := get(t, url, 5*time.Second); err != nil || status != 200 || a.Cell != name {
+		t.Errorf("got %d from %q, %v", status, a.Cell, err)
+	}
+	if err := f.KillShared(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := get(t, url, 5*time.Second); err == nil {
+		t.Error("it answers after it was killed")
+	}
+}
+
+func TestASuspendedCellConnectsButDoesNotAnswer(t *testing.T) {
+	f := newFleet(t)
+	if err := f.Start(t.Context(), "cell-002"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.cell("cell-002")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Suspend(t.Context(), "cell-002"); errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if cells, _ := f.Statuses(); cells[1].State != proc.Suspended {
+		t.Errorf("it is %v", cells[1].State)
+	}
+	if _, _, err := get(t, p.url, 100*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("suspended: %v", err)
+	}
+	if err := f.Resume(t.Context(), "cell-002"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, err := get(t, p.url, 5*time.Second); err != nil || status >= 500 {
+		t.Errorf("resumed: %d, %v", status, err)
+	}
+}
+
+func TestUnknownCellsAreNamed(t *testing.T) {
+	f := newFleet(t)
+	for _, err := range []error{
+		f.Kill(t.Context(), "cell-009"), f.Start(t.Context(), "cell-009"), f.Suspend(t.Context(), "cell-009"),
+		f.Resume(t.Context(), "cell-009"), f.Deploy(t.Context(), "cell-009", 1),
+	} {
+		if !errors.Is(err, cellway.ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestTheSizeOfAFleetIsChecked(t *testing.T) {
+	for _, cfg := range []Config{{Cells: 1}, {Cells: 65}, {Cells: -1}, {Routers: 9}, {Routers: -1}} {
+		cfg.Dir = t.TempDir()
+		if _, err := New(cfg); !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("%d cells, %d routers: %v", cfg.Cells, cfg.Routers, err)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway/internal/demo/act"
+	"github.com/cellway/cellway/internal/demo/fleet"
+	"github.com/cellway/cellway/internal/demo/load"
+	"github.com/cellway/cellway/internal/demo/proc"
+	"github.com/cellway/cellway/internal/demo/view"
+)
+
+// drainAct is the act that, by hand, lasts until it is undone.
+const drainAct = "drain-undrain"
+
+// calls says which key calls for which act.
+var calls = []struct{ key, act, does string }{
+	{"k", "kill-cell", "kill"},
+	{"h", "hang-cell", "hang"},
+	{"p", "poison-tenant", "poison"},
+	{"b", "bad-deploy", "bad deploy"},
+	{"d", drainAct, "drain"},
+	{"c", "control-plane-killed", "control plane"},
+	{"r", "routers-restarted", "routers"},
+	{"m", "corrupt-map", "corrupt map"},
+	{"s", "shared-fate", "shared fate"},
+}
+
+// keys lists what can be pressed.
+func keys(cells int) []view.Key {
+	var list []view.Key
+	for _, c := range calls {
+		list = append(list, view.Key{Press: c.key, Does: c.does})
+		if c.act == drainAct {
+			list = append(list, view.Key{Press: "u", Does: "undrain"})
+		}
+	}
+	return append(list,
+		view.Key{Press: "1-" + strconv.Itoa(min(9, cells)), Does: "choose a cell"},
+		view.Key{Press: "space", Does: "end the act"},
+		view.Key{Press: "q", Does: "quit"})
+}
+
+// press hears of a key.
+func (d *director) press(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cells := d.fleet.Cells()
+	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= min(9, len(cells)) {
+		d.chosen = cells[n-1]
+		return
+	}
+	now := d.playing
+	if now != nil && !now.ended && (key == "space" || key == "u" && now.act.Name == drainAct) {
+		now.ended = true
+		close(now.end)
+		return
+	}
+	for _, call := range calls {
+		if call.key != key || d.chosen == "" {
+			continue
+		}
+		acts, err := act.Named(call.act)
+		if err != nil {
+			return // a test holds the table against the acts
+		}
+		c := cue{act: acts[0]}
+		if c.act.Aimed {
+			c.target = d.chosen
+		}
+		d.queue = append(d.queue, c)
+		select {
+		case d.wake <- struct{}{}:
+		default: // it looks anyway
+		}
+		return
+	}
+}
+
+// state is what the view shows now.
+func (d *director) state() view.State {
+	live := d.load.Live()
+	cells, others := d.fleet.Statuses()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := view.State{
+		Elapsed: time.Since(d.began), Tenants: len(d.runner.Tenants), Map: d.version, Chosen: d.chosen,
+		Results: slices.Clone(d.rep.Acts), Events: slices.Clone(d.events), Keys: keys(len(cells)),
+		Hint: d.hint(),
+	}
+	for _, c := range d.fleet.Cells() {
+		row := view.Cell{Live: load.Live{Cell: c}, Owned: d.owned[c]}
+		if i := slices.IndexFunc(live, func(l load.Live) bool { return l.Cell == c }); i >= 0 {
+			row.Live = live[i]
+		}
+		i := slices.IndexFunc(cells, func(s proc.Status) bool { return s.Name == string(c) })
+		row.Condition = condition(cells[i])
+		if cells[i].State == proc.Waiting {
+			row.Note = fmt.Sprintf("starts in %v", cells[i].Wait)
+		}
+		s.Cells = append(s.Cells, row)
+	}
+	for _, o := range others {
+		s.Parts = append(s.Parts, view.Part{Name: strings.ReplaceAll(o.Name, fleet.ControlName, "control plane"), Condition: condition(o)})
+	}
+	if now := d.playing; now != nil {
+		a := &view.Act{Name: now.act.Name, Title: now.act.Title, Target: now.target, Done: float64(time.Since(now.began)) / float64(now.window)}
+		if now.record != nil {
+			a.Touched = now.record.Touched()
+		}
+		if now.act.Harm {
+			a.Predicted = d.owned[now.target]
+		}
+		s.Act = a
+	}
+	for _, q := range d.queue {
+		s.Next = append(s.Next, q.act.Name)
+	}
+	return s
+}
+
+// hint is a command that somebody may want to try.
+func (d *director) hint() string {
+	if d.chosen == "" {
+		return ""
+	}
+	return curl(d.fleet.Home().Endpoints[0], string(d.runner.Tenants[0])) + "    control plane " + d.fleet.ControlURL()
+}
+
+func curl(router, tenant string) string {
+	return fmt.Sprintf("curl -H '%s: %s' %s/orders", fleet.TenantHeader, tenant, router)
+}
+
+// condition puts a process's state in words.
+func condition(s proc.Status) view.Condition {
+	switch s.State {
+	case proc.Up:
+		return view.Condition{Word: "up", Mood: view.Well}
+	case proc.Starting:
+		return view.Condition{Word: "starting", Mood: view.Uneasy}
+	case proc.Suspended:
+		return view.Condition{Word: "hung", Mood: view.Unwell}
+	case proc.Waiting:
+		return view.Condition{Word: "crashed", Mood: view.Unwell}
+	default:
+		return view.Condition{Word: "down", Mood: view.Unwell}
+	}
+}
