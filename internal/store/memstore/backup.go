@@ -1,7 +1,9 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,10 +14,13 @@ import (
 	"github.com/cellway/cellway/internal/store"
 )
 
-// A dump is the form of a backup. Its blobs are named by their content, so
-// that their digests need not be written.
+// A backup is one line of JSON, the head, and then the content in JSON.
+type head struct {
+	Format int      `json:"format"`
+	SHA256 [32]byte `json:"sha256"` // of all that follows the line
+}
+
 type dump struct {
-	Format  int                         `json:"format"`
 	Records []store.Record              `json:"records"`
 	Floors  map[string]cellway.Revision `json:"floors"`
 	Logs    map[string][]store.Entry    `json:"logs"`
@@ -42,7 +47,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	blobs := maps.Clone(s.blobs)
 	s.mu.Unlock()
 
-	d := dump{Format: dumpFormat, Floors: map[string]cellway.Revision{}, Logs: map[string][]store.Entry{}}
+	d := dump{Floors: map[string]cellway.Revision{}, Logs: map[string][]store.Entry{}}
 	for name, k := range st.kinds.after("") {
 		d.Floors[name] = k.floor
 		for _, r := range k.records.after("") {
@@ -55,7 +60,14 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	for digest, b := range blobs {
 		d.Blobs = append(d.Blobs, dumpedBlob{digest, b.put, b.bytes})
 	}
-	if err := json.NewEncoder(w).Encode(d); err != nil {
+	content, err := json.Marshal(d)
+	if err == nil {
+		err = json.NewEncoder(w).Encode(head{dumpFormat, sha256.Sum256(content)})
+	}
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err != nil {
 		return fmt.Errorf("back up memory store: %w", err)
 	}
 	return nil
@@ -67,12 +79,24 @@ func Restore(r io.Reader) (*Store, error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("restore memory store: %s: %w", fmt.Sprintf(format, args...), cellway.ErrInvalid)
 	}
-	var d dump
-	if err := json.NewDecoder(r).Decode(&d); err != nil {
-		return nil, bad("%v", err)
+	all, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("restore memory store: %w", err)
 	}
-	if d.Format != dumpFormat {
-		return nil, bad("the backup has format %d, this program reads %d", d.Format, dumpFormat)
+	first, content, _ := bytes.Cut(all, []byte("\n"))
+	var h head
+	if err := json.Unmarshal(first, &h); err != nil {
+		return nil, bad("this is not its backup: %v", err)
+	}
+	if h.Format != dumpFormat {
+		return nil, bad("the backup has format %d, this program reads %d", h.Format, dumpFormat)
+	}
+	if sha256.Sum256(content) != h.SHA256 {
+		return nil, bad("the backup is cut off or was changed")
+	}
+	var d dump
+	if err := json.Unmarshal(content, &d); err != nil {
+		return nil, bad("%v", err)
 	}
 	s := New()
 	t := &tx{}

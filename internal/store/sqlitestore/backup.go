@@ -1,0 +1,140 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cellway/cellway"
+)
+
+// backupSuffix follows the store's name in that of a backup under way.
+const backupSuffix = ".backup-"
+
+func globEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}
+
+// Backup implements [store.Store]. What it writes is a SQLite file that [Open]
+// opens and [Restore] checks. While it works it needs as much free space again,
+// beside the store.
+func (s *Store) Backup(ctx context.Context, w io.Writer) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	f, err := os.CreateTemp(filepath.Dir(s.file), filepath.Base(s.file)+backupSuffix+"*") // mode 0600
+	if err != nil {
+		return s.fault("back up", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := s.copyTo(ctx, f.Name()); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return s.fault("back up", err)
+	}
+	if _, err := io.Copy(w, reader{ctx, f}); err != nil {
+		return fmt.Errorf("back up store %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// copyTo writes a snapshot of the store to an empty file.
+func (s *Store) copyTo(ctx context.Context, file string) error {
+	db, err := open(s.file) // query_only would forbid it
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := connect(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return c.exec(ctx, "VACUUM INTO ?", file)
+}
+
+// A reader ends with its context.
+type reader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r reader) Read(b []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(b)
+}
+
+// Restore makes a new store at path from a backup. The backup is checked whole
+// before anything has that name: what is cut off or damaged is an
+// [cellway.ErrInvalid], and so is the file of another program or of a newer
+// schema. A store that exists is an [cellway.ErrExists] and is left alone.
+func Restore(ctx context.Context, backup io.Reader, path string) (err error) {
+	file, err := locate(path, true)
+	if err != nil {
+		return err
+	}
+	lock, err := takeLock(path, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	for _, name := range []string{file, file + "-wal", file + "-journal"} {
+		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("restore store %s: %s is there; move it away first: %w", path, name, cellway.ErrExists)
+		}
+	}
+	fresh := file + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault(path, "restore", err)
+	}
+	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return fault(path, "restore", err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, reader{ctx, backup}); err != nil {
+		return errors.Join(fmt.Errorf("restore store %s: %w", path, err), os.Remove(fresh))
+	}
+	if err := checkBackup(ctx, path, fresh); err != nil {
+		return errors.Join(err, os.Remove(fresh))
+	}
+	return settle(path, f, file)
+}
+
+// checkBackup reports what a restored file lacks to be a store, after bringing
+// its schema up to date.
+func checkBackup(ctx context.Context, path, file string) error {
+	db, err := open(file)
+	if err != nil {
+		return fault(path, "restore", err)
+	}
+	defer db.Close()
+	c, err := connect(ctx, db)
+	if err == nil {
+		defer c.close()
+		_, err = upgrade(ctx, path, c, steps())
+	}
+	if err == nil {
+		err = check(ctx, c, "integrity_check")
+	}
+	if err == nil {
+		err = checkBlobs(ctx, c)
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("restore store %s: the backup is not usable; take another one: %w: %w", path, cellway.ErrInvalid, err)
+	}
+	return nil
+}
