@@ -1,0 +1,60 @@
+package feed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/cellway/cellway/routemap"
+)
+
+// SaveAddresses keeps the last known addresses of names for the next start.
+// It replaces what was kept, and logs and counts an error.
+func (s *Store) SaveAddresses(names map[string][]netip.Addr) {
+	s.files.Lock()
+	defer s.files.Unlock()
+	raw, err := json.Marshal(names)
+	if err == nil {
+		sum := sha256.Sum256(raw)
+		err = writeWhole(s.disk, addressesName, append(hex.AppendEncode(nil, sum[:]), append([]byte("\n"), raw...)...))
+	}
+	if err == nil {
+		err = s.disk.Sync()
+	}
+	if err != nil {
+		s.trouble.note(s.log, "write addresses", err)
+	}
+}
+
+// Addresses returns what [Store.SaveAddresses] kept. If nothing was kept, or
+// it can't be read, that is logged, and there are none.
+func (s *Store) Addresses() map[string][]netip.Addr {
+	raw, err := s.disk.ReadFile(addressesName)
+	if isNotExist(err) {
+		return nil
+	}
+	var names map[string][]netip.Addr
+	if err == nil {
+		names, err = decodeAddresses(raw)
+	}
+	if err != nil {
+		s.trouble.note(s.log, "read addresses", err)
+		return nil
+	}
+	return names
+}
+
+func decodeAddresses(raw []byte) (names map[string][]netip.Addr, err error) {
+	sum, rest, _ := bytes.Cut(raw, []byte("\n"))
+	want := sha256.Sum256(rest)
+	if string(sum) != hex.EncodeToString(want[:]) {
+		return nil, fmt.Errorf("kept addresses are damaged: %w", routemap.ErrDigest)
+	}
+	if err := json.Unmarshal(rest, &names); err != nil {
+		return nil, fmt.Errorf("kept addresses: %w", err)
+	}
+	return names, nil
+}

@@ -1,0 +1,47 @@
+package feed
+
+import (
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/cellway/cellway"
+)
+
+var routerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// ValidateRouterID reports an id that routers can't have, as a
+// [cellway.ErrInvalid].
+func ValidateRouterID(id string) error {
+	if !routerID.MatchString(id) {
+		return fmt.Errorf("router id %.80q must be up to 63 of a-z, 0-9 and -: %w", id, cellway.ErrInvalid)
+	}
+	return nil
+}
+
+// RouterID returns the id under which this router reports: the one it had
+// before, or a new one that it keeps. If that can't be kept, it is logged, and
+// the id is good until the process ends.
+func (s *Store) RouterID() string {
+	s.files.Lock()
+	defer s.files.Unlock()
+	raw, err := s.disk.ReadFile(idName)
+	if err == nil {
+		id := strings.TrimSpace(string(raw))
+		if err = ValidateRouterID(id); err == nil {
+			return id
+		}
+	}
+	if !isNotExist(err) {
+		s.trouble.note(s.log, "read router id", err)
+	}
+	id := "router-" + strings.ToLower(rand.Text()[:16])
+	if err = writeWhole(s.disk, idName, []byte(id+"\n")); err == nil {
+		err = s.disk.Sync()
+	}
+	if err != nil {
+		s.trouble.note(s.log, "write router id", err)
+	}
+	return id
+}

@@ -1,0 +1,226 @@
+package feed
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+)
+
+// A Target takes reports. An [HTTP] is one.
+type Target interface {
+	Report(ctx context.Context, id string, r api.RouterReport) (api.Lease, error)
+	String() string
+}
+
+// A ReporterConfig says what a router reports, and to whom.
+type ReporterConfig struct {
+	ID        string
+	Build     string
+	StartedAt time.Time // of the process
+	Listen    []string
+	Targets   []Target // tried in this order, from the last that answered on
+	Feed      *Feed
+
+	// Traffic returns what was sent to each cell since it was last called. If
+	// nil, nothing is reported of it.
+	Traffic func() []api.CellTraffic
+
+	// Every is the time between reports. If zero, 10 s: a third of the lease.
+	Every time.Duration
+	// Timeout bounds each attempt. If zero, 5 s.
+	Timeout time.Duration
+
+	// Log is for events. If nil, nothing is logged.
+	Log *slog.Logger
+}
+
+// A Reporter tells the control plane how the router fares. Nothing waits for
+// it.
+type Reporter struct {
+	cfg ReporterConfig
+	log *slog.Logger
+
+	// Owned by Run.
+	target  int
+	pending map[cellway.CellID]api.CellTraffic // not reported yet
+	since   time.Time                          // what is pending began
+
+	mu       sync.Mutex // guards what follows
+	sent     uint64
+	failed   uint64
+	err      string
+	answered time.Time
+}
+
+// NewReporter returns a reporter. It starts nothing: see [Reporter.Run].
+func NewReporter(cfg ReporterConfig) (*Reporter, error) {
+	if err := ValidateRouterID(cfg.ID); err != nil {
+		return nil, err
+	}
+	if cfg.Feed == nil || len(cfg.Targets) == 0 {
+		return nil, fmt.Errorf("reporter: feed and targets must be given: %w", cellway.ErrInvalid)
+	}
+	if cfg.Every == 0 {
+		cfg.Every = 10 * time.Second
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Reporter{cfg: cfg, log: cfg.Log, pending: map[cellway.CellID]api.CellTraffic{}}, nil
+}
+
+// Run reports until ctx ends, and returns its cause. The first report goes out
+// within a second.
+func (r *Reporter) Run(ctx context.Context) error {
+	r.since = time.Now()
+	// The first goes out early, so that the fleet view knows a new router, and
+	// at a random moment, so that a fleet that restarts does not report as one.
+	next := time.Now().Add(rand.N(min(time.Second, r.cfg.Every)))
+	for sleep(ctx, time.Until(next)) {
+		r.report(ctx)
+		next = time.Now().Add(jitter(r.cfg.Every))
+	}
+	return context.Cause(ctx)
+}
+
+// report tries each target once.
+func (r *Reporter) report(ctx context.Context) {
+	now := time.Now()
+	r.collect()
+	body := r.body(now)
+	var err error
+	for range r.cfg.Targets {
+		target := r.cfg.Targets[r.target]
+		var lease api.Lease
+		limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+		lease, err = target.Report(limited, r.cfg.ID, body)
+		cancel()
+		if err == nil {
+			clear(r.pending)
+			r.since = now
+			if lease.Version > body.SeenVersion {
+				r.cfg.Feed.Refresh()
+			}
+			break
+		}
+		r.target = (r.target + 1) % len(r.cfg.Targets)
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.sent++
+		r.answered = time.Now()
+		r.err = ""
+		return
+	}
+	r.failed++
+	if r.err == "" {
+		r.log.Warn("report not delivered", "error", err)
+	}
+	r.err = err.Error()
+}
+
+func (r *Reporter) body(now time.Time) api.RouterReport {
+	st := r.cfg.Feed.Status()
+	body := api.RouterReport{
+		Fleet: st.Fleet, Build: r.cfg.Build, StartedAt: r.cfg.StartedAt.UTC(), Listen: r.cfg.Listen,
+		MapVersion: st.Version, SeenVersion: st.Seen, IntervalMS: now.Sub(r.since).Milliseconds(),
+	}
+	if st.Ready {
+		body.MapDigest = st.Digest.String()
+	}
+	for _, one := range st.Refused {
+		body.Refused = append(body.Refused, api.RefusedMap{
+			Version: one.Version, Digest: one.Digest.String(), Reason: one.Reason, Message: cut(one.Message, maxMessage),
+			Count: one.Count, LastAt: one.LastAt.UTC(),
+		})
+	}
+	for _, c := range r.pending {
+		body.Cells = append(body.Cells, c)
+	}
+	slices.SortFunc(body.Cells, func(a, b api.CellTraffic) int { return cmp.Compare(a.Cell, b.Cell) })
+	return body
+}
+
+// Bounds of what one report carries.
+const (
+	maxMessage = 512 // bytes
+	maxTenants = 100 // of a cell
+)
+
+// collect adds the traffic since the last time to what is still to be
+// reported. Of percentiles, the higher one stands for both times.
+func (r *Reporter) collect() {
+	if r.cfg.Traffic == nil {
+		return
+	}
+	for _, c := range r.cfg.Traffic() {
+		sum, ok := r.pending[c.Cell]
+		if !ok {
+			sum = api.CellTraffic{Cell: c.Cell}
+		}
+		sum.Requests += c.Requests
+		sum.TransportFailures += c.TransportFailures
+		sum.Status5xx += c.Status5xx
+		sum.P99MS = max(sum.P99MS, c.P99MS)
+		sum.Tenants = addTenants(sum.Tenants, c.Tenants)
+		r.pending[c.Cell] = sum
+	}
+}
+
+// addTenants returns the sum of both, the most requests first, cut to what a
+// report may carry.
+func addTenants(a, b []api.TenantTraffic) []api.TenantTraffic {
+	requests := make(map[cellway.TenantID]int64, len(a)+len(b))
+	for _, t := range slices.Concat(a, b) {
+		requests[t.Tenant] += t.Requests
+	}
+	sum := make([]api.TenantTraffic, 0, len(requests))
+	for t, n := range requests {
+		sum = append(sum, api.TenantTraffic{Tenant: t, Requests: n})
+	}
+	slices.SortFunc(sum, func(a, b api.TenantTraffic) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Tenant, b.Tenant))
+	})
+	return sum[:min(len(sum), maxTenants)]
+}
+
+// cut shortens s to at most that many bytes, without splitting a character.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && s[most]&0xc0 == 0x80 {
+		most--
+	}
+	return s[:most]
+}
+
+// A ReportStatus is how reporting fares.
+type ReportStatus struct {
+	Sent       uint64    `json:"sent"`
+	Failed     uint64    `json:"failed"`
+	AnsweredAt time.Time `json:"answered_at,omitzero"`
+	Error      string    `json:"error,omitempty"` // if the last one failed
+}
+
+// Status returns how reporting fares now.
+func (r *Reporter) Status() ReportStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return ReportStatus{r.sent, r.failed, r.answered, r.err}
+}

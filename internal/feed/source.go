@@ -1,0 +1,44 @@
+package feed
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/routemap"
+)
+
+// A Source is a place from where maps come. It verifies nothing: what it
+// returns may be old, damaged or forged. Its methods are safe for concurrent
+// use.
+type Source interface {
+	// Manifest returns the encoded newest manifest. If after is 0 it answers
+	// at once. Otherwise it waits for a manifest that is newer than after, and
+	// returns nil without an error when none came in a time of its own choice.
+	// It bounds by itself how long it takes to reach wherever it asks.
+	Manifest(ctx context.Context, after cellway.Version) ([]byte, error)
+
+	// Part returns a part of a version. The error wraps [ErrShort] if what the
+	// source has under that name is not of the stated size.
+	Part(ctx context.Context, p routemap.Part) ([]byte, error)
+
+	// String names the source in logs, metrics and the status. It holds no
+	// secret.
+	String() string
+}
+
+// ErrShort is the error of a part that is not of the size that it should have.
+var ErrShort = errors.New("part is cut short or too long")
+
+// A Sink is what maps are brought to. A router is one.
+type Sink interface {
+	// Swap puts m in the place of the map in use. An error means that the old
+	// one is still in use.
+	Swap(m *routemap.Map) error
+}
+
+// SinkFunc is a function that takes maps.
+type SinkFunc func(m *routemap.Map) error
+
+// Swap calls f.
+func (f SinkFunc) Swap(m *routemap.Map) error { return f(m) }

@@ -1,0 +1,403 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/routemap"
+)
+
+// Names in the state folder, beside those of generations and bases.
+const (
+	markerName    = "marker"
+	addressesName = "addresses"
+	idName        = "router-id"
+	lockName      = "lock"
+)
+
+// A Store keeps what a router needs to start with nobody to ask: the last known
+// good maps, a marker that tells how the process before ended, the last
+// addresses of names, the router's id. All of it is in one folder that belongs
+// to one process.
+//
+// After [OpenStore] no error of the disk is returned to whoever serves: it is
+// logged, counted in the status, and the next write tries again.
+type Store struct {
+	disk disk
+	log  *slog.Logger
+	lock io.Closer
+
+	trouble trouble
+
+	mu      sync.Mutex // guards the marker
+	marker  marker
+	seq     uint64
+	stopped bool            // told to end: what comes now is no trial
+	waiting []chan struct{} // closed when the marker has been written, or could not be
+	dirty   chan struct{}   // has room for one
+
+	half    int64        // of the marker's file that is written next; run's own after OpenStore
+	listing []Generation // what is on the disk, as far as known; guarded by mu
+
+	// files is held while files other than the marker are read or written, and
+	// guards what follows.
+	files sync.Mutex
+	gens  map[generationName]generationInfo // on the disk
+	whole map[routemap.Digest]bool          // bases whose file this process has read or written
+}
+
+// A Generation is one version in the state folder.
+type Generation struct {
+	Version    cellway.Version `json:"version"`
+	Base       routemap.Digest `json:"base"`
+	AcceptedAt time.Time       `json:"accepted_at"`
+}
+
+// A generationInfo is what must be known of a generation to choose among them.
+type generationInfo struct {
+	acceptedAt    time.Time
+	base, overlay part
+}
+
+// OpenStore opens the state folder, which must exist, and judges by its marker
+// how the process before ended. It fails, with an error that wraps
+// [cellway.ErrInvalid] or [cellway.ErrInUse], only if dir is no folder or
+// another process uses it. A disk that can't be read or written is logged, and
+// a Store returned that keeps nothing.
+func OpenStore(dir string, log *slog.Logger) (*Store, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if err := isFolder(dir); err != nil {
+		return nil, err
+	}
+	d, lock, err := lockFolder(dir)
+	if errors.Is(err, cellway.ErrInUse) {
+		return nil, err
+	}
+	if err != nil && d == nil {
+		d = noDisk{err}
+	}
+	s := newStore(d, log)
+	s.lock = lock
+	if err != nil {
+		s.trouble.note(s.log, "open state folder", err)
+	}
+	s.open()
+	return s, nil
+}
+
+// isFolder reports a state folder that is not there or is something else.
+func isFolder(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("state folder %s does not exist; make it, so that a wrong path is not taken for a first start: %w", dir, cellway.ErrInvalid)
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("state folder %s is not a folder: %w", dir, cellway.ErrInvalid)
+	}
+	return nil
+}
+
+// CheckStore reports why dir could not be used as a state folder. It writes a
+// file there and removes it, and may be called while a router uses the folder.
+func CheckStore(dir string) error {
+	if err := isFolder(dir); err != nil {
+		return err
+	}
+	d, err := openFolder(dir)
+	if err != nil {
+		return fmt.Errorf("state folder %s: %w", dir, err)
+	}
+	defer d.Close()
+	if err := writeWhole(d, "check", []byte("ok\n")); err != nil {
+		return fmt.Errorf("state folder %s: %w", dir, err)
+	}
+	if err := d.Remove("check"); err != nil {
+		return fmt.Errorf("state folder %s: %w", dir, err)
+	}
+	return nil
+}
+
+func newStore(d disk, log *slog.Logger) *Store {
+	return &Store{disk: d, log: log, dirty: make(chan struct{}, 1),
+		gens: map[generationName]generationInfo{}, whole: map[routemap.Digest]bool{}}
+}
+
+// open reads what is on the disk.
+func (s *Store) open() {
+	s.openMarker()
+	names, err := s.disk.List()
+	if err != nil {
+		s.trouble.note(s.log, "list state folder", err)
+		return
+	}
+	for _, file := range names {
+		name, ok := parseGenerationName(file)
+		switch {
+		case strings.HasPrefix(file, tempPrefix):
+			s.remove(file) // a write that never ended
+		case ok:
+			if g, err := s.readGeneration(name); err == nil {
+				s.remember(name, g)
+			} else if isDamage(err) {
+				s.trouble.note(s.log, "read kept map", err)
+				s.remove(file)
+			} else {
+				s.trouble.note(s.log, "read kept map", err)
+			}
+		}
+	}
+	s.list()
+}
+
+// list notes what is on the disk for the status, which must not wait for it.
+func (s *Store) list() {
+	all := make([]Generation, 0, len(s.gens))
+	for _, name := range s.names() {
+		info := s.gens[name]
+		all = append(all, Generation{name.version, info.base.id, info.acceptedAt})
+	}
+	s.mu.Lock()
+	s.listing = all
+	s.mu.Unlock()
+}
+
+// generations lists what is on the disk, newest first.
+func (s *Store) generations() []Generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listing
+}
+
+func (s *Store) remember(name generationName, g generation) {
+	base, overlay := partsOf(g.manifest)
+	s.gens[name] = generationInfo{g.acceptedAt, base, overlay}
+}
+
+func (s *Store) remove(file string) {
+	if err := s.disk.Remove(file); err != nil && !isNotExist(err) {
+		s.trouble.note(s.log, "remove old file", err)
+	}
+}
+
+func (s *Store) readGeneration(name generationName) (generation, error) {
+	raw, err := s.disk.ReadFile(name.file())
+	if err != nil {
+		return generation{}, err
+	}
+	g, err := decodeGeneration(raw)
+	if err == nil && nameOf(g.manifest) != name {
+		err = fmt.Errorf("the file holds version %v: %w", g.manifest.Version, routemap.ErrFormat)
+	}
+	if err != nil {
+		return generation{}, fmt.Errorf("%s: %w", name.file(), err)
+	}
+	return g, nil
+}
+
+// isDamage tells a file whose content is wrong from one that can't be read now.
+func isDamage(err error) bool {
+	return errors.Is(err, routemap.ErrFormat) || errors.Is(err, routemap.ErrDigest)
+}
+
+// names returns the generations on the disk, newest first.
+func (s *Store) names() []generationName {
+	var all []generationName
+	for n := range s.gens {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b generationName) int { return strings.Compare(b.file(), a.file()) })
+	return all
+}
+
+// load reads a whole version back and verifies it as one that was accepted
+// before. It never panics. s.files is held.
+func (s *Store) load(name generationName, ring routemap.Keyring, fleet string) (a *accepted, err error) {
+	defer recovered(&err, errMapPanic)
+	g, err := s.readGeneration(name)
+	if err != nil {
+		return nil, err
+	}
+	man := g.manifest
+	if err := ring.Verify(man, true); err != nil {
+		return nil, err
+	}
+	if man.Fleet != fleet {
+		return nil, fmt.Errorf("kept map %v is of fleet %s, not of %s: %w", man.Version, man.Fleet, fleet, routemap.ErrFleet)
+	}
+	raw, err := s.disk.ReadFile(baseFile(man.Base.Digest))
+	if err != nil {
+		return nil, err
+	}
+	base, err := routemap.DecodeBase(raw)
+	if err != nil {
+		return nil, fmt.Errorf("kept map %v: %w", man.Version, err)
+	}
+	m, err := routemap.Open(man, base, g.overlay)
+	if err != nil {
+		return nil, err
+	}
+	if err := probe(m); err != nil {
+		return nil, err
+	}
+	s.whole[man.Base.Digest] = true
+	return &accepted{m: m, overlay: g.overlay, source: "disk", at: g.acceptedAt}, nil
+}
+
+// best returns the newest map on the disk that can be used and is not suspect,
+// or nil, and the name of the newest that would be newer but is. What stands in
+// skip is left out.
+func (s *Store) best(ring routemap.Keyring, fleet string, skip []generationName) (good *accepted, suspect *generationName) {
+	s.files.Lock()
+	defer s.files.Unlock()
+	for _, name := range s.names() {
+		if slices.Contains(skip, name) {
+			continue
+		}
+		info := s.gens[name]
+		if bad, _ := s.suspect(info.base, info.overlay); bad {
+			s.log.Warn("kept map is suspect, going on to an older one", "map_version", name.version)
+			if suspect == nil {
+				suspect = &name
+			}
+			continue
+		}
+		a, err := s.load(name, ring, fleet)
+		if err == nil {
+			return a, suspect
+		}
+		s.unusable(name, err)
+	}
+	return nil, suspect
+}
+
+// loadOne reads one version back, suspect or not.
+func (s *Store) loadOne(name generationName, ring routemap.Keyring, fleet string) (*accepted, error) {
+	s.files.Lock()
+	defer s.files.Unlock()
+	if _, ok := s.gens[name]; !ok {
+		return nil, fmt.Errorf("version %v is not on the disk: %w", name.version, cellway.ErrNotFound)
+	}
+	a, err := s.load(name, ring, fleet)
+	if err != nil {
+		s.unusable(name, err)
+	}
+	return a, err
+}
+
+// unusable logs why a kept map can't be used, and counts it if the disk is to
+// blame.
+func (s *Store) unusable(name generationName, err error) {
+	if reason, ok := reasonOf(err); ok && !isDamage(err) {
+		s.log.Error("kept map can't be used", "map_version", name.version, "reason", reason, "error", err)
+		return
+	}
+	s.trouble.note(s.log, "read kept map", err)
+}
+
+// keep writes an accepted version, makes it durable, and then removes what is
+// no longer worth keeping.
+func (s *Store) keep(a *accepted) error {
+	s.files.Lock()
+	defer s.files.Unlock()
+	man := a.m.Manifest()
+	if !s.whole[man.Base.Digest] {
+		if err := writeWhole(s.disk, baseFile(man.Base.Digest), a.m.Base().Bytes()); err != nil {
+			return err
+		}
+		if err := s.disk.Sync(); err != nil {
+			return fmt.Errorf("sync state folder: %w", err)
+		}
+		s.whole[man.Base.Digest] = true
+	}
+	g := generation{acceptedAt: a.at, manifest: man, overlay: a.overlay}
+	if err := writeWhole(s.disk, nameOf(man).file(), g.encode()); err != nil {
+		return err
+	}
+	if err := s.disk.Sync(); err != nil {
+		return fmt.Errorf("sync state folder: %w", err)
+	}
+	s.remember(nameOf(man), g)
+	defer s.list()
+	return s.prune(nameOf(man))
+}
+
+// prune removes generations that nothing falls back on, then bases without
+// one. Temporary files that a failed write left go too. s.files is held.
+func (s *Store) prune(current generationName) error {
+	now := time.Now()
+	var all []kept
+	s.mu.Lock()
+	for name, info := range s.gens {
+		baseLived := s.marker.hasLived(info.base)
+		all = append(all, kept{
+			name: name, age: now.Sub(info.acceptedAt), current: name == current,
+			baseLived: baseLived, lived: baseLived && s.marker.hasLived(info.overlay),
+		})
+	}
+	s.mu.Unlock()
+	stay := keepers(all)
+	for name := range s.gens {
+		if !stay[name] {
+			if err := s.disk.Remove(name.file()); err != nil && !isNotExist(err) {
+				return fmt.Errorf("remove %s: %w", name.file(), err)
+			}
+			delete(s.gens, name)
+		}
+	}
+	used := map[string]bool{}
+	for _, info := range s.gens {
+		used[baseFile(info.base.id)] = true
+	}
+	files, err := s.disk.List()
+	if err != nil {
+		return fmt.Errorf("list state folder: %w", err)
+	}
+	for _, file := range files {
+		if strings.HasPrefix(file, basePrefix) && !used[file] || strings.HasPrefix(file, tempPrefix) {
+			if err := s.disk.Remove(file); err != nil && !isNotExist(err) {
+				return fmt.Errorf("remove %s: %w", file, err)
+			}
+			if d, err := routemap.ParseDigest(strings.TrimPrefix(file, basePrefix)); err == nil {
+				delete(s.whole, d)
+			}
+		}
+	}
+	return nil
+}
+
+// Close gives the folder back. Call it when [Feed.Run] has returned.
+func (s *Store) Close() error {
+	err := s.disk.Close()
+	if s.lock != nil {
+		if lerr := s.lock.Close(); err == nil {
+			err = lerr
+		}
+	}
+	return err
+}
+
+// run writes the marker whenever it changed, until ctx ends; then once more.
+func (s *Store) run(ctx context.Context) {
+	for {
+		select {
+		case <-s.dirty:
+			s.writeMarker()
+		case <-ctx.Done():
+			s.writeMarker()
+			return
+		}
+	}
+}

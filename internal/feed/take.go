@@ -1,0 +1,333 @@
+package feed
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/routemap"
+)
+
+func digestOf(b []byte) routemap.Digest { return sha256.Sum256(b) }
+
+// take looks at a manifest that a source gave, and uses the map if it is newer
+// and good. It returns an error only if the source is to blame for not being
+// asked again at once: it could not give a part, or gave no manifest.
+func (f *Feed) take(ctx context.Context, s *source, raw []byte, whole bool) error {
+	man, err := decodeManifest(raw)
+	if err != nil {
+		reason, _ := reasonOf(err)
+		f.refuse(s, 0, digestOf(raw), reason, err)
+		return err
+	}
+	d := man.Digest()
+	cur := f.current()
+	same := cur != nil && cur.m.Manifest().Digest() == d
+	f.mu.Lock()
+	s.newest = man.Version
+	now := time.Now()
+	ban, banned := s.bans[d]
+	if same {
+		s.confirmed = now
+	} else if banned && now.Before(ban.until) && !whole {
+		s.passOver(man.Version, ban)
+		f.mu.Unlock()
+		return nil
+	}
+	f.mu.Unlock()
+
+	if same {
+		f.useLoaded(cur)
+		if !whole {
+			return nil
+		}
+		err = f.pullAgain(ctx, s, man)
+	} else {
+		err = f.pull(ctx, s, man, whole)
+	}
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(s.bans, d)
+		s.pass, s.passUntil, s.confirmed = 0, time.Time{}, time.Now()
+		return nil
+	}
+	reason, ok := reasonOf(err)
+	if !ok {
+		return err
+	}
+	f.refuse(s, man.Version, d, reason, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.bans.add(d, reason, time.Now())
+	s.passOver(man.Version, s.bans[d])
+	return nil
+}
+
+// useLoaded has a start use what it read from the disk as soon as a source says
+// that it is the newest. If the router does not take it, the start goes on to
+// an older one.
+func (f *Feed) useLoaded(a *accepted) {
+	f.mu.Lock()
+	is := f.loaded == a
+	f.mu.Unlock()
+	if is {
+		_ = f.swap(a)
+	}
+}
+
+// passOver has s asked only for what is newer than a refused version. What may
+// be whole the next time is asked for again when its ban ends; the rest, when
+// everything is, or when what it was refused for changes. The feed's mu is
+// held.
+func (s *source) passOver(v cellway.Version, b ban) {
+	s.pass, s.passUntil = v, time.Time{}
+	switch b.reason {
+	case ReasonDigest, ReasonFormat, ReasonPanic, ReasonSwap:
+		s.passUntil = b.until
+	}
+}
+
+// refuse counts and logs a refusal.
+func (f *Feed) refuse(s *source, v cellway.Version, d routemap.Digest, reason string, err error) {
+	f.log.Error("map refused; the map in use stays", "source", s.String(), "map_version", v, "reason", reason, "error", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused.add(v, d, s.String(), reason, err, time.Now())
+	f.seen = max(f.seen, v)
+}
+
+// refuseKept counts and logs that a map of our own disk can't be used.
+func (f *Feed) refuseKept(a *accepted, err error) {
+	reason, _ := reasonOf(err)
+	man := a.m.Manifest()
+	f.log.Error("map on the disk refused", "map_version", man.Version, "reason", reason, "error", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused.add(man.Version, man.Digest(), a.source, reason, err, time.Now())
+}
+
+func decodeManifest(raw []byte) (man *routemap.Manifest, err error) {
+	defer recovered(&err, errMapPanic)
+	return routemap.DecodeManifest(raw)
+}
+
+// pull brings the map of man into use: checks what can be checked before
+// anything is fetched, fetches the parts, opens them, swaps. Sources that have
+// the same one at the same time pull it once.
+func (f *Feed) pull(ctx context.Context, s *source, man *routemap.Manifest, whole bool) error {
+	d := man.Digest()
+	for {
+		f.mu.Lock()
+		other, busy := f.pulling[d]
+		if !busy {
+			mine := make(chan struct{})
+			f.pulling[d] = mine
+			f.mu.Unlock()
+			defer func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				delete(f.pulling, d)
+				close(mine)
+			}()
+			break
+		}
+		f.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	cur := f.current()
+	if cur != nil && cur.m.Manifest().Digest() == d {
+		return nil // the other pull brought it
+	}
+	begun := time.Now()
+	if err := f.precheck(man, cur); err != nil {
+		return err
+	}
+	var base *routemap.Base
+	if cur != nil && cur.m.Base().Digest() == man.Base.Digest {
+		base = cur.m.Base()
+	}
+	var baseRaw []byte
+	var err error
+	if base == nil || whole {
+		if baseRaw, err = fetch(ctx, s, man.Base); err != nil {
+			return err
+		}
+	}
+	overlay, err := fetch(ctx, s, man.Overlay)
+	if err != nil {
+		return err
+	}
+	m, err := open(man, base, baseRaw, overlay)
+	if err != nil {
+		return err
+	}
+	if err := f.swap(&accepted{m: m, overlay: overlay, source: s.String(), at: time.Now()}); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.took = time.Since(begun)
+	f.mu.Unlock()
+	return nil
+}
+
+// precheck refuses what the manifest alone gives reason to.
+func (f *Feed) precheck(man *routemap.Manifest, cur *accepted) error {
+	if err := f.cfg.Keys.Keyring().Verify(man, false); err != nil {
+		return err
+	}
+	switch {
+	case man.Fleet != f.cfg.Fleet:
+		return fmt.Errorf("map %v is of fleet %s, this router's is %s: %w", man.Version, man.Fleet, f.cfg.Fleet, routemap.ErrFleet)
+	case man.Scope != routemap.ScopeAll:
+		return fmt.Errorf("map %v is for %s, this router is in no ring: %w", man.Version, man.Scope, errScope)
+	}
+	f.mu.Lock()
+	f.seen = max(f.seen, man.Version)
+	distrust := f.distrust
+	f.mu.Unlock()
+	if cur != nil && !distrust {
+		have := cur.m.Manifest()
+		if man.Version < have.Version {
+			return fmt.Errorf("map %v is older than %v in use: %w", man.Version, have.Version, routemap.ErrOld)
+		}
+		if man.Version == have.Version {
+			return fmt.Errorf("map %v: manifest %v is not %v in use: %w", man.Version, man.Digest(), have.Digest(), routemap.ErrMapFork)
+		}
+	}
+	if f.isSuspect(man) {
+		f.passOver(nameOf(man))
+		return fmt.Errorf("map %v: %w", man.Version, errSuspect)
+	}
+	return nil
+}
+
+// pullAgain fetches the parts of the map in use once more, so that a source
+// that lost or damaged them is known before somebody needs it.
+func (f *Feed) pullAgain(ctx context.Context, s *source, man *routemap.Manifest) error {
+	for _, p := range []routemap.Part{man.Base, man.Overlay} {
+		if _, err := fetch(ctx, s, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch gets a part and holds it against its name.
+func fetch(ctx context.Context, s *source, p routemap.Part) ([]byte, error) {
+	b, err := s.Part(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if uint64(len(b)) != p.Size {
+		return nil, fmt.Errorf("part %v has %d bytes, the manifest says %d: %w", p.Digest, len(b), p.Size, ErrShort)
+	}
+	if sum := digestOf(b); sum != p.Digest {
+		return nil, fmt.Errorf("part %v has digest %v: %w", p.Digest, sum, routemap.ErrDigest)
+	}
+	return b, nil
+}
+
+// open joins the parts and looks keys up, so that a map that makes this build
+// panic is refused before it is in use. If base is nil, it is read from raw.
+func open(man *routemap.Manifest, base *routemap.Base, raw, overlay []byte) (m *routemap.Map, err error) {
+	defer recovered(&err, errMapPanic)
+	if base == nil {
+		if base, err = routemap.DecodeBase(raw); err != nil {
+			return nil, fmt.Errorf("map %v: %w", man.Version, err)
+		}
+	}
+	if m, err = routemap.Open(man, base, overlay); err != nil {
+		return nil, err
+	}
+	return m, probe(m)
+}
+
+// probe makes first look-ups. A panic in them is an error.
+func probe(m *routemap.Map) (err error) {
+	defer recovered(&err, errMapPanic)
+	for i := range 64 {
+		tenant := cellway.Key("probe-" + strconv.Itoa(i))
+		for _, key := range []cellway.Key{tenant, tenant + "/part"} {
+			r := m.Lookup(key)
+			m.Admit(&r)
+		}
+	}
+	for _, c := range m.Cells() {
+		if m.Cell(c.ID) != c {
+			return fmt.Errorf("map %v: cell %s is not found by its id: %w", m.Version(), c.ID, routemap.ErrCheck)
+		}
+	}
+	return nil
+}
+
+// markerWait is how long a swap waits at most for the note of what is tried.
+const markerWait = 200 * time.Millisecond
+
+// swap brings a into use if it may follow what is.
+func (f *Feed) swap(a *accepted) error {
+	f.swapping.Lock()
+	defer f.swapping.Unlock()
+	man := a.m.Manifest()
+	f.mu.Lock()
+	before, boot := f.inUse, f.loaded
+	follows := before
+	if before == nil && a != boot {
+		follows = boot
+	}
+	if f.distrust {
+		follows = nil
+	}
+	f.mu.Unlock()
+	if before != nil && before.m.Manifest().Digest() == man.Digest() {
+		return nil
+	}
+	if err := accept(follows, a.m); err != nil {
+		return err
+	}
+	f.try(man)
+	if err := put(f.cfg.Sink, a.m); err != nil {
+		if before != nil {
+			f.try(before.m.Manifest())
+		}
+		return err
+	}
+	f.mu.Lock()
+	f.inUse, f.loaded, f.distrust = a, nil, false
+	f.seen = max(f.seen, man.Version)
+	f.swaps++
+	f.toKeep = a
+	f.mu.Unlock()
+	f.log.Info("map in use", "map_version", man.Version, "source", a.source, "keys", a.m.Keys())
+	select {
+	case f.keeping <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// accept is routemap.Accept that does not panic.
+func accept(current *accepted, next *routemap.Map) (err error) {
+	defer recovered(&err, errMapPanic)
+	if current == nil {
+		return nil
+	}
+	return routemap.Accept(current.m, next)
+}
+
+// put hands m to the sink, whose panic is an error too.
+func put(sink Sink, m *routemap.Map) (err error) {
+	defer recovered(&err, errMapPanic)
+	if err := sink.Swap(m); err != nil {
+		return errors.Join(errSwap, err)
+	}
+	return nil
+}
