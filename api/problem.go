@@ -69,6 +69,8 @@ type Counts struct {
 	EntriesMoved   uint32 `json:"entries_moved"`
 	EntriesAdded   uint32 `json:"entries_added"`
 	EntriesRemoved uint32 `json:"entries_removed"`
+	EntriesLost    uint32 `json:"entries_lost"` // of those removed: nothing owns them now
+	NamesLost      uint32 `json:"names_lost"`   // deleted without having an entry, and aliases that went
 	BucketsMoved   uint32 `json:"buckets_moved"`
 	CellsRepointed uint32 `json:"cells_repointed"`
 

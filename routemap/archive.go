@@ -2,24 +2,26 @@ package routemap
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 )
-
-const archiveMagic = "CWYA"
 
 // The sections of an archive.
 const (
 	secArchiveManifest = 1 + iota
 	secArchiveOverlay
 	secArchiveBase
-	archiveSections = secArchiveBase
 )
+
+func archiveLayout() layout {
+	return layout{"map archive", "CWYA", []uint16{secArchiveManifest, secArchiveOverlay, secArchiveBase}}
+}
 
 // Archive returns a version as the bytes of one file: what people keep, send
 // and look into.
 func (v Version) Archive() []byte {
-	w := newFrame(archiveMagic)
+	w := newFrame(archiveLayout().magic)
 	w.section(secArchiveManifest, func() { w.b = append(w.b, v.Manifest.Encode()...) })
 	w.section(secArchiveOverlay, func() { w.b = append(w.b, v.Overlay...) })
 	w.section(secArchiveBase, func() { w.b = append(w.b, v.Base...) })
@@ -36,15 +38,15 @@ func ReadArchive(r io.Reader) (Version, error) {
 	} else if n > most {
 		return Version{}, fmt.Errorf("map archive has more than %d bytes: %w", int64(most), ErrFormat)
 	}
-	sec, err := sections("map archive", archiveMagic, b.Bytes(), archiveSections)
+	f, err := archiveLayout().read(b.Bytes())
 	if err != nil {
 		return Version{}, err
 	}
-	man, err := DecodeManifest(sec[secArchiveManifest])
+	man, err := DecodeManifest(f.body[secArchiveManifest])
 	if err != nil {
 		return Version{}, err
 	}
-	return Version{man, sec[secArchiveBase], sec[secArchiveOverlay]}, nil
+	return Version{man, f.body[secArchiveBase], f.body[secArchiveOverlay]}, nil
 }
 
 // Open verifies the version with ring and returns its map. Accepted is true
@@ -54,7 +56,11 @@ func (v Version) Open(ring Keyring, accepted bool) (*Map, error) {
 	if err := ring.Verify(v.Manifest, accepted); err != nil {
 		return nil, err
 	}
-	base, err := DecodeBase(v.Base)
+	sum := Digest(sha256.Sum256(v.Base))
+	if err := v.Manifest.Base.check("base", sum, len(v.Base)); err != nil {
+		return nil, fmt.Errorf("map %v: %w", v.Manifest.Version, err)
+	}
+	base, err := decodeBase(v.Base, sum)
 	if err != nil {
 		return nil, fmt.Errorf("map %v: %w", v.Manifest.Version, err)
 	}

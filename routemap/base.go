@@ -1,10 +1,12 @@
 package routemap
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"unsafe"
 
@@ -43,22 +45,26 @@ func ParseDigest(s string) (d Digest, err error) {
 	return d, nil
 }
 
-const baseMagic = "CWYB"
-
 // The sections of a base.
 const (
 	secSettings = 1 + iota
 	secCells
-	secGeodes // reserved
+	_ // geodes, from a later format on
 	secBuckets
 	secRecords
 	secKeys
 	secNotes
 	secTargets
-	secRanges // reserved
+	_ // ranges, from a later format on
 	secCounts
-	baseSections = secCounts
 )
+
+func baseLayout() layout {
+	return layout{"base", "CWYB", []uint16{secSettings, secCells, secBuckets, secRecords, secKeys, secNotes, secTargets, secCounts}}
+}
+
+// MaxBase is the size in bytes that an encoded base may not exceed.
+const MaxBase = 2 << 30
 
 // A Base is the bulk of a map: all records as of some version, immutable and
 // named by its digest. It keeps the bytes it was read from.
@@ -70,6 +76,7 @@ type Base struct {
 	owners   []byte          // of the buckets: two bytes each
 	epochs   []byte          // of the buckets: eight bytes each
 	tab      table
+	seed     maphash.Seed // of the hash indexes of the base and of its overlays
 }
 
 // Digest returns the name of b: the SHA-256 of its bytes.
@@ -85,67 +92,60 @@ func (b *Base) Keys() int { return b.tab.n - b.tab.aliases - b.tab.tombstones }
 // afterwards. It checks structure, not signatures: a digest that a verified
 // manifest names says whether these are the right bytes. The error wraps
 // [ErrFormat] or [ErrTooNew].
-func DecodeBase(raw []byte) (*Base, error) {
-	sec, err := sections("base", baseMagic, raw, baseSections)
+func DecodeBase(raw []byte) (*Base, error) { return decodeBase(raw, sha256.Sum256(raw)) }
+
+// decodeBase is DecodeBase for bytes whose digest is known.
+func decodeBase(raw []byte, digest Digest) (*Base, error) {
+	if len(raw) > MaxBase {
+		return nil, fmt.Errorf("base has %d bytes, the most is %d: %w", len(raw), MaxBase, ErrFormat)
+	}
+	f, err := baseLayout().read(raw)
 	if err != nil {
 		return nil, err
 	}
-	if len(sec[secGeodes]) > 0 || len(sec[secRanges]) > 0 {
-		return nil, fmt.Errorf("base has geodes or ranges, which format %d only reserves: %w", FormatVersion, ErrTooNew)
-	}
-	b := &Base{raw: raw}
-	r := &reader{b: sec[secSettings]}
+	b := &Base{raw: raw, digest: digest, seed: maphash.MakeSeed()}
+	r := &reader{b: f.body[secSettings]}
 	b.settings = r.settings()
 	if err := r.end("settings"); err != nil {
 		return nil, err
 	}
-	if b.cells, err = decodeCells(sec[secCells]); err != nil {
+	if b.cells, err = decodeCells(f.body[secCells]); err != nil {
 		return nil, err
 	}
-	if err := b.decodeBuckets(sec[secBuckets]); err != nil {
+	if err := b.decodeBuckets(f.body[secBuckets]); err != nil {
 		return nil, err
 	}
-	if c := b.settings.CatchAll; c != "" && !slices.ContainsFunc(b.cells, func(x *cellway.Cell) bool { return x.ID == c }) {
-		return nil, fmt.Errorf("settings: catch-all cell %s is not in the map: %w", c, ErrFormat)
+	if c := b.settings.CatchAll; c != "" {
+		if _, ok := b.cell(c); !ok {
+			return nil, fmt.Errorf("settings: catch-all cell %s is not in the map: %w", c, ErrFormat)
+		}
 	}
-	if err := b.decodeTable(sec); err != nil {
+	if err := b.decodeTable(f); err != nil {
 		return nil, err
 	}
-	if err := b.decodeCounts(sec[secCounts]); err != nil {
+	if err := b.decodeCounts(f.body[secCounts]); err != nil {
 		return nil, err
 	}
-	b.digest = sha256.Sum256(raw)
-	b.tab.index()
+	b.tab.buildIndex(b.seed)
 	return b, nil
 }
 
-func (b *Base) decodeTable(sec map[uint16][]byte) error {
+func (b *Base) decodeTable(f frame) error {
 	t := &b.tab
-	t.recs, t.notes = sec[secRecords], sec[secNotes]
-	if len(t.recs)%recSize != 0 || uint64(len(sec[secKeys])) > 1<<32-1 {
-		return fmt.Errorf("records or keys have an impossible length: %w", ErrFormat)
+	keys := f.body[secKeys]
+	t.recs, t.notes = f.body[secRecords], f.body[secNotes]
+	if len(t.recs)%recSize != 0 {
+		return fmt.Errorf("records: %d bytes are no multiple of %d: %w", len(t.recs), recSize, ErrFormat)
 	}
 	t.n = len(t.recs) / recSize
-	t.keys = unsafe.String(unsafe.SliceData(sec[secKeys]), len(sec[secKeys]))
+	t.keys = unsafe.String(unsafe.SliceData(keys), len(keys))
 	if err := t.check(len(b.cells)); err != nil {
 		return fmt.Errorf("base: %w", err)
 	}
-	r := &reader{b: t.notes}
-	for range t.overrides {
-		r.note()
-	}
-	if err := r.end("notes"); err != nil {
+	if err := t.readNotes(); err != nil {
 		return err
 	}
-	r = &reader{b: sec[secTargets]}
-	for range t.aliases {
-		target := cellway.Key(r.text())
-		if r.err == nil && !target.Valid() {
-			r.fail("alias target %.80q is not a key", target)
-		}
-		t.targets = append(t.targets, target)
-	}
-	return r.end("alias targets")
+	return t.readTargets(f.body[secTargets])
 }
 
 // decodeCounts compares what the base says of its size with what it has, as a
@@ -180,11 +180,7 @@ func (b *Base) decodeBuckets(sec []byte) error {
 
 func decodeCells(sec []byte) ([]*cellway.Cell, error) {
 	r := &reader{b: sec}
-	n := r.count(10)
-	if n > cellway.MaxCells {
-		r.fail("%d cells, the most is %d", n, cellway.MaxCells)
-		n = 0
-	}
+	n := r.count(cellLeast, cellway.MaxCells)
 	cells := make([]*cellway.Cell, 0, n)
 	for i := range n {
 		c := r.cell()
@@ -199,6 +195,11 @@ func decodeCells(sec []byte) ([]*cellway.Cell, error) {
 	return cells, r.end("cells")
 }
 
+// cell returns the index of the cell with that id.
+func (b *Base) cell(id cellway.CellID) (int, bool) {
+	return slices.BinarySearchFunc(b.cells, id, func(c *cellway.Cell, id cellway.CellID) int { return cmp.Compare(c.ID, id) })
+}
+
 func (w *writer) settings(s Settings) {
 	w.text(s.Fleet)
 	w.u8(uint8(s.Mapping))
@@ -207,6 +208,7 @@ func (w *writer) settings(s Settings) {
 	w.bool(s.Stateless)
 	w.bool(s.PassThrough)
 	w.text(string(s.CatchAll))
+	w.u64(uint64(s.CatchAllEpoch))
 	w.uvarint(len(s.Extractors))
 	for _, x := range s.Extractors {
 		w.u8(uint8(x.Kind))
@@ -220,15 +222,16 @@ func (w *writer) settings(s Settings) {
 
 func (r *reader) settings() Settings {
 	s := Settings{
-		Fleet:       r.text(),
-		Mapping:     Mapping(r.u8()),
-		Buckets:     r.u32(),
-		Strict:      r.bool(),
-		Stateless:   r.bool(),
-		PassThrough: r.bool(),
-		CatchAll:    cellway.CellID(r.text()),
+		Fleet:         r.text(),
+		Mapping:       Mapping(r.u8()),
+		Buckets:       r.u32(),
+		Strict:        r.bool(),
+		Stateless:     r.bool(),
+		PassThrough:   r.bool(),
+		CatchAll:      cellway.CellID(r.text()),
+		CatchAllEpoch: cellway.Epoch(r.u64()),
 	}
-	for range r.count(6) {
+	for range r.count(6, maxExtractors) {
 		s.Extractors = append(s.Extractors, cellway.Extractor{
 			Kind:      cellway.ExtractorKind(r.u8()),
 			Name:      r.text(),
@@ -252,16 +255,12 @@ type bucket struct {
 	epoch cellway.Epoch
 }
 
-func (b *Base) bucket(i uint32) bucket {
-	return bucket{binary.LittleEndian.Uint16(b.owners[2*i:]), cellway.Epoch(binary.LittleEndian.Uint64(b.epochs[8*i:]))}
-}
-
 // encodeBase writes a base. The cells are sorted by id, the records are those
 // that add puts in, in the order of their keys.
 func encodeBase(s Settings, cells []*cellway.Cell, buckets []bucket, add func(*tableWriter)) (*Base, error) {
 	var t tableWriter
 	add(&t)
-	w := newFrame(baseMagic)
+	w := newFrame(baseLayout().magic)
 	w.section(secSettings, func() { w.settings(s) })
 	w.section(secCells, func() {
 		w.uvarint(len(cells))

@@ -3,52 +3,56 @@ package routemap
 // A cursor walks over all records of a map in the order of their keys, the
 // overlay's standing before the base's.
 type cursor struct {
-	m    *Map
-	i    int      // next record of the base
-	over []string // keys of the overlay still to come
+	m     *Map
+	i     int // next record of the base
+	o     int // next record of the overlay
+	notes int // overrides of the base before i
 }
 
-func (m *Map) cursor() cursor { return cursor{m: m, over: sortedKeys(m.over.recs)} }
+func (m *Map) cursor() cursor { return cursor{m: m} }
 
-// next returns the next record; number is its place in the base, or -1 if it
-// is the overlay's. A record of the base comes without its note.
-func (c *cursor) next() (key string, rec record, number int, ok bool) {
-	t := &c.m.base.tab
+// next returns the next record. A record of the base comes without its note.
+func (c *cursor) next() (key string, rec record, ok bool) {
+	t, over := &c.m.base.tab, c.m.over.recs
 	for {
 		switch {
-		case c.i >= t.n && len(c.over) == 0:
-			return "", record{}, 0, false
-		case len(c.over) == 0 || c.i < t.n && t.key(c.i) < c.over[0]:
-			c.i++
-			return t.key(c.i - 1), t.short(c.i - 1), c.i - 1, true
+		case c.i >= t.n && c.o >= len(over):
+			return "", record{}, false
+		case c.o >= len(over) || c.i < t.n && t.key(c.i) < over[c.o].key:
+			key, rec = t.key(c.i), t.short(c.i)
+			c.pass()
+			return key, rec, true
 		}
-		key = c.over[0]
-		c.over = c.over[1:]
+		key, rec = over[c.o].key, over[c.o].rec
+		c.o++
 		if c.i < t.n && t.key(c.i) == key {
-			c.i++
+			c.pass()
 		}
-		if rec = c.m.over.recs[key]; rec.kind != recAbsence {
-			return key, rec, -1, true
+		if rec.kind != recAbsence {
+			return key, rec, true
 		}
 	}
 }
 
+// pass goes over a record of the base.
+func (c *cursor) pass() {
+	if c.m.base.tab.kind(c.i).isOverride() {
+		c.notes++
+	}
+	c.i++
+}
+
 // all calls yield with every record, whole, in the order of the keys.
 func (m *Map) all(yield func(key string, rec record) bool) {
-	notes, walked := reader{b: m.base.tab.notes}, 0
+	t := &m.base.tab
 	for c := m.cursor(); ; {
-		key, rec, number, ok := c.next()
+		key, rec, ok := c.next()
 		if !ok {
 			return
 		}
-		if number >= 0 && rec.kind.isOverride() {
-			for ; walked < number; walked++ {
-				if m.base.tab.kind(walked).isOverride() {
-					notes.note()
-				}
-			}
-			rec.note = notes.note()
-			walked = number + 1
+		if rec.kind.isOverride() && rec.note == nil {
+			r := reader{b: t.notes[t.noted[c.notes-1].at:], lent: true}
+			rec.note = new(r.note())
 		}
 		if !yield(key, rec) {
 			return

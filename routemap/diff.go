@@ -3,7 +3,6 @@ package routemap
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -34,7 +33,7 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 		}
 	}
 	if before == nil {
-		before = &Map{base: &Base{}, over: new(overlay)}
+		before = &Map{base: &Base{}, over: noChanges()}
 	}
 	diffSettings(before.base.settings, after.base.settings, add)
 	var ids []cellway.CellID
@@ -47,13 +46,14 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 	for _, id := range slices.Compact(ids) {
 		add("cell", string(id), tellCell(before.Cell(id)), tellCell(after.Cell(id)))
 	}
-	held := maps.Clone(before.over.holds)
-	if held == nil {
-		held = map[string]cellway.Hold{}
+	held := map[string]bool{}
+	for _, m := range []*Map{before, after} {
+		for _, h := range m.over.holds {
+			held[string(h.Key)] = true
+		}
 	}
-	maps.Copy(held, after.over.holds)
 	for _, key := range sortedKeys(held) {
-		add("hold", key, tellHold(before.over.holds, key), tellHold(after.over.holds, key))
+		add("hold", key, tellHold(before.over.hold(key)), tellHold(after.over.hold(key)))
 	}
 	for i := range max(before.base.settings.Buckets, after.base.settings.Buckets) {
 		add("bucket", strconv.FormatUint(uint64(i), 10), before.tellBucket(i), after.tellBucket(i))
@@ -150,9 +150,8 @@ func tellCell(c *cellway.Cell) string {
 	return strings.Join(parts, ", ")
 }
 
-func tellHold(holds map[string]cellway.Hold, key string) string {
-	h, ok := holds[key]
-	if !ok {
+func tellHold(h *cellway.Hold) string {
+	if h == nil {
 		return ""
 	}
 	return fmt.Sprintf("move %s, at most %d ms until %s", h.Move, h.HoldMS, h.Until.Format(time.RFC3339))

@@ -10,6 +10,7 @@ var (
 	ErrDigest      = errors.New("map digest does not match")
 	ErrUntrusted   = errors.New("no signature by a trusted key")
 	ErrFleet       = errors.New("map of another fleet")
+	ErrScope       = errors.New("map for other routers")
 	ErrMapFork     = errors.New("two maps carry one version")
 	ErrOld         = errors.New("map older than the one in use")
 	ErrGateCounts  = errors.New("map does not count its own changes right")

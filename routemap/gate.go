@@ -11,7 +11,7 @@ type Verdict struct {
 
 // A Cause is one limit of the gate that changes exceed.
 type Cause struct {
-	Name  string `json:"name"`  // entries_moved, buckets_moved, keys_shrunk, cells_repointed, extractors_changed or mapping_changed
+	Name  string `json:"name"`  // entries_moved, buckets_moved, keys_shrunk, keys_lost, cells_repointed, extractors_changed or mapping_changed
 	Count uint32 `json:"count"` // what the changes have
 	Limit uint32 `json:"limit"` // the most that passes without a confirmation
 }
@@ -25,14 +25,19 @@ const (
 	movedPercent  = 10
 	movedAtLeast  = 10 // keys or buckets that may always move
 	shrinkPercent = 20
+	goneAtLeast   = 10 // keys that may always go
 )
 
 // Exceeded returns what of c must not pass unless a person confirms it: more
 // than a tenth of the entries or of the buckets with another owner (or ten, or
 // one cell's share of them, whichever is larger), a key count that shrinks by
-// more than a fifth, other endpoints for more than one cell, other extractors,
-// another mapping. New keys are no change of owner. Changes of the last ten
-// minutes are judged by their sum: see [Counts.Add].
+// more than a fifth (and ten, if the keys keep an owner), keys lost that are
+// more than ten and more than a fifth of the entries, whether they had an entry
+// or not and whether others came or not, other
+// endpoints for more than one cell, other extractors, another mapping. New keys
+// are no change of owner, and taking an entry away whose key keeps its owner is
+// none either. Changes of the last ten minutes are judged by their sum: see
+// [Counts.Add].
 func (c Counts) Exceeded() []Cause {
 	var causes []Cause
 	over := func(name string, count, limit uint32) {
@@ -51,19 +56,28 @@ func (c Counts) Exceeded() []Cause {
 	}
 	over("entries_moved", c.EntriesMoved, movable(c.Entries))
 	over("buckets_moved", c.BucketsMoved, movable(c.Buckets))
-	if c.EntriesRemoved > c.EntriesAdded {
-		over("keys_shrunk", c.EntriesRemoved-c.EntriesAdded, uint32(uint64(c.Entries)*shrinkPercent/100))
+	fifth := uint32(uint64(c.Entries) * shrinkPercent / 100)
+	// Where a key without an entry still has an owner, entries do not count the
+	// keys: then a few of them may always go.
+	if lost := less(c.EntriesLost, c.EntriesAdded); lost > fifth {
+		over("keys_shrunk", lost, fifth)
+	} else {
+		over("keys_shrunk", less(c.EntriesRemoved, c.EntriesAdded), max(fifth, goneAtLeast))
 	}
+	over("keys_lost", c.EntriesLost+c.NamesLost, max(fifth, goneAtLeast))
 	over("cells_repointed", c.CellsRepointed, 1)
 	over("extractors_changed", flag(c.ExtractorsChanged), 0)
 	over("mapping_changed", flag(c.MappingChanged), 0)
 	return causes
 }
 
+// less returns a - b, and 0 rather than less.
+func less(a, b uint32) uint32 { return a - min(a, b) }
+
 func (w *writer) verdict(v Verdict) {
 	c := v.Counts
 	w.bool(v.Confirmed)
-	for _, n := range []uint32{c.Entries, c.Buckets, c.Cells, c.EntriesMoved, c.EntriesAdded, c.EntriesRemoved, c.BucketsMoved, c.CellsRepointed} {
+	for _, n := range []uint32{c.Entries, c.Buckets, c.Cells, c.EntriesMoved, c.EntriesAdded, c.EntriesRemoved, c.EntriesLost, c.NamesLost, c.BucketsMoved, c.CellsRepointed} {
 		w.u32(n)
 	}
 	w.bool(c.ExtractorsChanged)
@@ -73,7 +87,7 @@ func (w *writer) verdict(v Verdict) {
 func (r *reader) verdict() Verdict {
 	v := Verdict{Confirmed: r.bool()}
 	c := &v.Counts
-	for _, n := range []*uint32{&c.Entries, &c.Buckets, &c.Cells, &c.EntriesMoved, &c.EntriesAdded, &c.EntriesRemoved, &c.BucketsMoved, &c.CellsRepointed} {
+	for _, n := range []*uint32{&c.Entries, &c.Buckets, &c.Cells, &c.EntriesMoved, &c.EntriesAdded, &c.EntriesRemoved, &c.EntriesLost, &c.NamesLost, &c.BucketsMoved, &c.CellsRepointed} {
 		*n = r.u32()
 	}
 	c.ExtractorsChanged = r.bool()

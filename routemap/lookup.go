@@ -93,7 +93,7 @@ func (m *Map) Lookup(key cellway.Key) (r Route) {
 		b := m.bucket(r.Bucket)
 		r.Rule, r.Cell, r.Epoch = RuleBucket, m.cells[b.cell], b.epoch
 	case m.catchAll >= 0:
-		r.Rule, r.Cell = RuleCatchAll, m.cells[m.catchAll]
+		r.Rule, r.Cell, r.Epoch = RuleCatchAll, m.cells[m.catchAll], m.base.settings.CatchAllEpoch
 	default:
 		r.Code = cellway.KeyUnknown
 	}
@@ -117,17 +117,38 @@ func (m *Map) answer(r *Route, rec record, rule Rule) {
 	}
 }
 
-// find returns the record of key, without the note of an override.
+// find returns the record of key. A record of the base comes without the note
+// of an override.
 func (m *Map) find(key string) (record, bool) {
+	hash := m.base.hash(key)
 	if len(m.over.recs) > 0 {
-		if rec, ok := m.over.recs[key]; ok {
-			return rec, rec.kind != recAbsence
+		if rec := m.over.find(hash, key); rec != nil {
+			return *rec, rec.kind != recAbsence
 		}
 	}
-	if i := m.base.tab.find(key); i >= 0 {
-		return m.base.tab.short(i), true
+	rec := m.base.find(hash, key)
+	return rec, rec.kind != recAbsence
+}
+
+// find returns the base's record of a key with that hash, without the note of
+// an override.
+func (b *Base) find(hash uint64, key string) record {
+	if i := b.tab.find(hash, key); i >= 0 {
+		return b.tab.short(i)
 	}
-	return record{kind: recAbsence, cell: noCell}, false
+	return absent
+}
+
+// whole is find with the note of an override.
+func (m *Map) whole(key string) record {
+	hash := m.base.hash(key)
+	if rec := m.over.find(hash, key); rec != nil {
+		return *rec
+	}
+	if i := m.base.tab.find(hash, key); i >= 0 {
+		return m.base.tab.full(i)
+	}
+	return absent
 }
 
 // hasComposites reports whether looking for a whole composite key can find
@@ -196,14 +217,10 @@ func (m *Map) Admit(r *Route) (cellway.Code, *cellway.Hold) {
 	return "", nil
 }
 
+// hold returns the hold of key or of its tenant, or nil.
 func (m *Map) hold(key cellway.Key) *cellway.Hold {
-	if h, ok := m.over.holds[string(key)]; ok {
-		return &h
+	if h := m.over.hold(string(key)); h != nil || !key.IsComposite() {
+		return h
 	}
-	if key.IsComposite() {
-		if h, ok := m.over.holds[string(key.Tenant())]; ok {
-			return &h
-		}
-	}
-	return nil
+	return m.over.hold(string(key.Tenant()))
 }

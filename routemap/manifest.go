@@ -1,30 +1,35 @@
 package routemap
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
 )
 
-const manifestMagic = "CWYM"
-
 // The sections of a manifest. The signatures are over all that stands before
-// their section, so they can be added and dropped.
+// their section, so they can be added and dropped; it is the last, whatever a
+// later format adds.
 const (
-	secManifest = 1 + iota
-	secVerdict
-	secSignatures
-	manifestSections = secSignatures
+	secManifest   = 1
+	secVerdict    = 2
+	secSignatures = 0xffff
 )
+
+func manifestLayout() layout {
+	return layout{"manifest", "CWYM", []uint16{secManifest, secVerdict, secSignatures}}
+}
 
 // MaxManifest is the size in bytes that an encoded manifest may not exceed.
 const MaxManifest = 64 << 10
 
-// MaxBase is the size in bytes that an encoded base may not exceed.
-const MaxBase = 2 << 30
+// maxSignatures is how many keys may sign one manifest.
+const maxSignatures = 16
 
 // ScopeAll is the scope of a version that all routers serve.
 const ScopeAll = "all"
@@ -57,7 +62,8 @@ type Manifest struct {
 	digest Digest
 }
 
-// A Signature is one key's signature of a manifest.
+// A Signature is one key's signature of a manifest. A manifest has them in the
+// order of the keys' names.
 type Signature struct {
 	Key KeyID  `json:"key"`
 	Sig []byte `json:"sig"` // Ed25519, 64 bytes
@@ -70,7 +76,7 @@ func (m *Manifest) Digest() Digest { return m.digest }
 // seal writes the part that is signed.
 func (m *Manifest) seal() {
 	m.Format, m.MinReader = FormatVersion, minReader
-	w := newFrame(manifestMagic)
+	w := newFrame(manifestLayout().magic)
 	w.section(secManifest, func() {
 		w.text(m.Fleet)
 		w.u64(uint64(m.Version))
@@ -93,8 +99,8 @@ func (m *Manifest) Encode() []byte {
 	w.section(secSignatures, func() {
 		w.uvarint(len(m.Signatures))
 		for _, s := range m.Signatures {
-			w.text(string(s.Key))
-			w.bytes(s.Sig)
+			w.b = append(w.b, s.Key...)
+			w.b = append(w.b, s.Sig...)
 		}
 	})
 	return w.b
@@ -106,13 +112,12 @@ func DecodeManifest(raw []byte) (*Manifest, error) {
 	if len(raw) > MaxManifest {
 		return nil, fmt.Errorf("manifest has %d bytes, the most is %d: %w", len(raw), MaxManifest, ErrFormat)
 	}
-	sec, err := sections("manifest", manifestMagic, raw, manifestSections)
+	f, err := manifestLayout().read(raw)
 	if err != nil {
 		return nil, err
 	}
-	head := &reader{b: raw[4:8]}
-	m := &Manifest{Format: head.u16(), MinReader: head.u16()}
-	r := &reader{b: sec[secManifest]}
+	m := &Manifest{Format: f.version, MinReader: f.least}
+	r := &reader{b: f.body[secManifest]}
 	m.Fleet = r.text()
 	m.Version, m.Parent = cellway.Version(r.u64()), cellway.Version(r.u64())
 	copy(m.ParentDigest[:], r.take(len(m.ParentDigest)))
@@ -128,6 +133,8 @@ func DecodeManifest(raw []byte) (*Manifest, error) {
 		r.fail("fleet name %.80q is malformed", m.Fleet)
 	case m.Version == 0 || m.Parent >= m.Version:
 		r.fail("version %v follows %v", m.Version, m.Parent)
+	case m.Parent == 0 && m.ParentDigest != (Digest{}):
+		r.fail("the first version has a parent's digest")
 	case !scopeName.MatchString(m.Scope):
 		r.fail("scope %.80q is neither all nor a ring", m.Scope)
 	case m.Base.Size > MaxBase || m.Overlay.Size > MaxOverlay:
@@ -136,26 +143,30 @@ func DecodeManifest(raw []byte) (*Manifest, error) {
 	if err := r.end("manifest"); err != nil {
 		return nil, err
 	}
-	r = &reader{b: sec[secVerdict]}
+	r = &reader{b: f.body[secVerdict]}
 	m.Verdict = r.verdict()
 	if err := r.end("manifest verdict"); err != nil {
 		return nil, err
 	}
-	r = &reader{b: sec[secSignatures]}
-	for range r.count(66) {
-		s := Signature{Key: KeyID(r.text())}
-		s.Sig = r.take(r.count(1))
-		m.Signatures = append(m.Signatures, s)
-	}
-	if err := r.end("manifest signatures"); err != nil {
+	if err := m.decodeSignatures(f.body[secSignatures]); err != nil {
 		return nil, err
 	}
-	// The signed bytes are all before the signatures' section, whatever
-	// sections of a later format stand there.
-	signed := len(raw) - sectionHeader - (len(sec[secSignatures])+7)/8*8
-	if _, ok := sec[secSignatures]; !ok {
-		signed = len(raw)
-	}
-	m.body, m.digest = raw[:signed:signed], sha256.Sum256(raw[:signed])
+	m.body, m.digest = bytes.Clone(raw[:f.last]), sha256.Sum256(raw[:f.last])
 	return m, nil
+}
+
+func (m *Manifest) decodeSignatures(sec []byte) error {
+	r := &reader{b: sec}
+	for i := range r.count(keyIDSize+ed25519.SignatureSize, maxSignatures) {
+		s := Signature{Key: KeyID(r.take(keyIDSize)), Sig: bytes.Clone(r.take(ed25519.SignatureSize))}
+		switch {
+		case r.err != nil:
+		case strings.Trim(string(s.Key), "0123456789abcdef") != "":
+			r.fail("signature by %q: that is not the name of a key", s.Key)
+		case i > 0 && m.Signatures[i-1].Key >= s.Key:
+			r.fail("signatures are out of order")
+		}
+		m.Signatures = append(m.Signatures, s)
+	}
+	return r.end("manifest signatures")
 }

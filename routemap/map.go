@@ -1,6 +1,7 @@
 package routemap
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 
@@ -24,39 +25,49 @@ type Map struct {
 
 // assemble joins base and overlay. Both were checked.
 func assemble(base *Base, over *overlay) *Map {
-	m := &Map{base: base, over: over, cells: slices.Clone(base.cells), owners: base.owners, epochs: base.epochs, catchAll: -1}
+	m := &Map{base: base, over: over, cells: base.cells, owners: base.owners, epochs: base.epochs, catchAll: -1}
+	if len(over.cells) > 0 {
+		m.cells = slices.Clone(base.cells)
+		for _, c := range over.cells {
+			if i, ok := base.cell(c.ID); ok {
+				m.cells[i] = c
+			} else {
+				m.cells = append(m.cells, c)
+			}
+		}
+	}
 	m.byID = make(map[cellway.CellID]int, len(m.cells))
 	for i, c := range m.cells {
 		m.byID[c.ID] = i
 	}
-	for _, c := range over.cells {
-		if i, ok := m.byID[c.ID]; ok {
-			m.cells[i] = c
-		} else {
-			m.byID[c.ID] = len(m.cells)
-			m.cells = append(m.cells, c)
-		}
-	}
-	if len(over.buckets) > 0 {
-		m.owners, m.epochs = slices.Clone(base.owners), slices.Clone(base.epochs)
-		for i, b := range over.buckets {
-			binary.LittleEndian.PutUint16(m.owners[2*i:], b.cell)
-			binary.LittleEndian.PutUint64(m.epochs[8*i:], uint64(b.epoch))
-		}
-	}
 	if c := base.settings.CatchAll; c != "" {
 		m.catchAll = m.byID[c]
 	}
+	if len(over.buckets) > 0 {
+		m.setBuckets(over.buckets)
+	}
 	m.keys = base.Keys()
-	for k, rec := range over.recs {
-		if i := base.tab.find(k); i >= 0 && base.tab.kind(i).isEntry() {
-			m.keys--
-		}
-		if rec.kind.isEntry() {
-			m.keys++
-		}
+	for i := range over.recs {
+		r := &over.recs[i]
+		m.keys += countEntry(r.rec.kind) - countEntry(base.find(r.hash, r.key).kind)
 	}
 	return m
+}
+
+// setBuckets puts the overlay's buckets over the base's.
+func (m *Map) setBuckets(over []overBucket) {
+	m.owners, m.epochs = slices.Clone(m.base.owners), slices.Clone(m.base.epochs)
+	for _, b := range over {
+		binary.LittleEndian.PutUint16(m.owners[2*b.number:], b.cell)
+		binary.LittleEndian.PutUint64(m.epochs[8*b.number:], uint64(b.epoch))
+	}
+}
+
+func countEntry(k recKind) int {
+	if k.isEntry() {
+		return 1
+	}
+	return 0
 }
 
 // Settings returns the fleet-wide part of m. The caller must not change its
@@ -95,22 +106,27 @@ func (m *Map) Keys() int { return m.keys }
 // Bucket returns the owner of bucket i, which is below Settings().Buckets.
 func (m *Map) Bucket(i uint32) cellway.BucketOwner {
 	b := m.bucket(i)
-	return cellway.BucketOwner{Bucket: i, Cell: m.cells[b.cell].ID, Epoch: b.epoch}
+	return cellway.BucketOwner{Bucket: i, Cell: m.cellID(b.cell), Epoch: b.epoch}
 }
 
 func (m *Map) bucket(i uint32) bucket {
 	return bucket{binary.LittleEndian.Uint16(m.owners[2*i:]), cellway.Epoch(binary.LittleEndian.Uint64(m.epochs[8*i:]))}
 }
 
+// cellID names the cell with that index, "" for noCell.
+func (m *Map) cellID(i uint16) cellway.CellID {
+	if i == noCell {
+		return ""
+	}
+	return m.cells[i].ID
+}
+
 // OverlaySize returns the bytes that the overlay takes when encoded, so that a
 // publisher can fold before it is full.
-func (m *Map) OverlaySize() int { return m.over.size + overlayFrame }
-
-// overlayFrame bounds what frame, counts and padding add to the records.
-const overlayFrame = frameHeader + 4*(sectionHeader+3+8)
+func (m *Map) OverlaySize() int { return m.over.size() }
 
 // Equal reports whether m and o hold the same base and the same changes, byte
 // for byte.
 func (m *Map) Equal(o *Map) bool {
-	return m.base.digest == o.base.digest && slices.Equal(m.over.encode(), o.over.encode())
+	return m.base.digest == o.base.digest && bytes.Equal(m.over.encode(), o.over.encode())
 }

@@ -27,7 +27,8 @@ type Publication struct {
 }
 
 // Publish encodes and signs m, and returns it with its manifest. The counts of
-// the verdict are taken from the maps themselves.
+// the verdict are taken from the maps themselves; whether they may pass is for
+// the caller to judge, with [Counts.Exceeded], before.
 func Publish(m *Map, p Publication) (*Map, Version, error) {
 	man := &Manifest{Fleet: m.base.settings.Fleet, Version: p.Version, Scope: p.Scope, CreatedAt: p.CreatedAt.UTC().Truncate(time.Second), Verdict: p.Verdict}
 	if man.Scope == "" {
@@ -36,6 +37,9 @@ func Publish(m *Map, p Publication) (*Map, Version, error) {
 	if p.Parent != nil {
 		if p.Parent.manifest == nil {
 			return nil, Version{}, fmt.Errorf("publish map %v: its parent was never published: %w", p.Version, cellway.ErrInvalid)
+		}
+		if f := p.Parent.manifest.Fleet; f != man.Fleet {
+			return nil, Version{}, fmt.Errorf("publish map %v of fleet %s: its parent is of fleet %s: %w", p.Version, man.Fleet, f, ErrFleet)
 		}
 		man.Parent, man.ParentDigest = p.Parent.manifest.Version, p.Parent.manifest.digest
 	}
@@ -53,9 +57,18 @@ func Publish(m *Map, p Publication) (*Map, Version, error) {
 	if err := man.sign(p.Signers); err != nil {
 		return nil, Version{}, err
 	}
+	// Reading it back is the last check that no router will refuse it for its
+	// form.
+	again, err := DecodeManifest(man.Encode())
+	if err != nil {
+		return nil, Version{}, fmt.Errorf("publish map %v: %w", p.Version, err)
+	}
+	if _, err := decodeOverlay(over, m.base); err != nil {
+		return nil, Version{}, fmt.Errorf("publish map %v: encoded overlay does not decode: %w", p.Version, err)
+	}
 	out := *m
-	out.manifest = man
-	return &out, Version{man, m.base.raw, over}, nil
+	out.manifest = again
+	return &out, Version{again, m.base.raw, over}, nil
 }
 
 // Open joins the parts of a version whose manifest was verified. If base was
@@ -63,11 +76,11 @@ func Publish(m *Map, p Publication) (*Map, Version, error) {
 // is read. Open checks digests, not signatures, and not what the version
 // follows: see [Keyring.Verify] and [Accept].
 func Open(man *Manifest, base *Base, overlay []byte) (*Map, error) {
-	if base.digest != man.Base.Digest {
-		return nil, fmt.Errorf("map %v: base is %v, the manifest names %v: %w", man.Version, base.digest, man.Base.Digest, ErrDigest)
+	if err := man.Base.check("base", base.digest, len(base.raw)); err != nil {
+		return nil, fmt.Errorf("map %v: %w", man.Version, err)
 	}
-	if sum := Digest(sha256.Sum256(overlay)); sum != man.Overlay.Digest {
-		return nil, fmt.Errorf("map %v: overlay is %v, the manifest names %v: %w", man.Version, sum, man.Overlay.Digest, ErrDigest)
+	if err := man.Overlay.check("overlay", sha256.Sum256(overlay), len(overlay)); err != nil {
+		return nil, fmt.Errorf("map %v: %w", man.Version, err)
 	}
 	if base.settings.Fleet != man.Fleet {
 		return nil, fmt.Errorf("map %v: base of fleet %s, manifest of fleet %s: %w", man.Version, base.settings.Fleet, man.Fleet, ErrFleet)
@@ -81,12 +94,26 @@ func Open(man *Manifest, base *Base, overlay []byte) (*Map, error) {
 	return m, nil
 }
 
+// check says whether these are the bytes that p names.
+func (p Part) check(what string, sum Digest, size int) error {
+	if sum != p.Digest || uint64(size) != p.Size {
+		return fmt.Errorf("%s is %v of %d bytes, the manifest names %v of %d: %w", what, sum, size, p.Digest, p.Size, ErrDigest)
+	}
+	return nil
+}
+
 // Accept says whether a router that serves current (nil: none yet) may swap to
-// next: same fleet, a version that rises, and, if next follows current
-// directly, changes that are what the manifest counts and that its verdict
-// lets pass. The error wraps [ErrFleet], [ErrOld], [ErrMapFork] or
-// [ErrGateCounts].
+// next: for all routers, same fleet, a version that rises, and, if next follows
+// current directly, changes that are what the manifest counts and that its
+// verdict lets pass. Both must have been opened or published. The error wraps
+// [ErrScope], [ErrFleet], [ErrOld], [ErrMapFork] or [ErrGateCounts].
 func Accept(current, next *Map) error {
+	if next.manifest == nil || current != nil && current.manifest == nil {
+		return fmt.Errorf("a map that was never published can't be judged: %w", cellway.ErrInvalid)
+	}
+	if s := next.manifest.Scope; s != ScopeAll {
+		return fmt.Errorf("map %v is for %s alone: %w", next.manifest.Version, s, ErrScope)
+	}
 	if current == nil {
 		return nil
 	}

@@ -1,7 +1,9 @@
 package routemap
 
 import (
+	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cellway/cellway"
 )
@@ -30,16 +32,67 @@ type record struct {
 	cell   uint16 // index into the map's cells, or noCell
 	epoch  cellway.Epoch
 	target cellway.Key // of an alias
-	note   note        // of an override
+	note   *note       // of an override; nil where only the owner is asked for
 }
+
+// absent is the record of a key that has none.
+var absent = record{kind: recAbsence, cell: noCell}
 
 // A note is why an override is there.
 type note struct {
 	by, reason string
-	reviewBy   time.Time
+	reviewBy   int64 // in seconds since 1970
 }
 
-// sameOwner reports whether a and b send their key to the same place.
-func sameOwner(a, b record) bool {
-	return a.kind.isEntry() == b.kind.isEntry() && a.kind.isEntry() && a.cell == b.cell
+func noteOf(e cellway.Entry) *note {
+	if !e.Kind.IsOverride() {
+		return nil
+	}
+	return &note{e.By, e.Reason, e.ReviewBy.Unix()}
+}
+
+func (n *note) time() time.Time { return time.Unix(n.reviewBy, 0).UTC() }
+
+// check holds a note that was read to the rules that [cellway.Entry.Validate]
+// holds it to when it is written.
+func (n *note) check() error {
+	switch {
+	case !plainText(n.by):
+		return fmt.Errorf("by %.40q is empty, too long or not plain text on one line", n.by)
+	case !plainText(n.reason):
+		return fmt.Errorf("reason %.40q is empty, too long or not plain text on one line", n.reason)
+	case n.reviewBy <= 0:
+		return fmt.Errorf("review_by is missing")
+	}
+	return nil
+}
+
+func plainText(s string) bool {
+	if s == "" || len(s) > cellway.MaxEntryText {
+		return false
+	}
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c < ' ' || c == 0x7f:
+			return false
+		case c < utf8.RuneSelf:
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+// equal reports whether two whole records of one map say the same.
+func (rec record) equal(o record) bool {
+	if rec.kind != o.kind || rec.cell != o.cell || rec.epoch != o.epoch || rec.target != o.target {
+		return false
+	}
+	return rec.note == o.note || rec.note != nil && o.note != nil && *rec.note == *o.note
 }

@@ -2,7 +2,9 @@ package routemap
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 
 	"github.com/cellway/cellway"
 )
@@ -59,8 +61,12 @@ type Settings struct {
 	Strict      bool                `json:"strict,omitempty"`       // a key without an entry is refused
 	Stateless   bool                `json:"stateless,omitempty"`    // no tenant has data: owners may change freely
 	PassThrough bool                `json:"pass_through,omitempty"` // one active cell: forward requests without a usable key
-	CatchAll    cellway.CellID      `json:"catch_all,omitempty"`    // owner of keys that nothing else owns
+	CatchAll    cellway.CellID      `json:"catch_all,omitempty"`    // full mapping: owner of keys without an entry
 	Extractors  []cellway.Extractor `json:"extractors"`
+
+	// CatchAllEpoch is the epoch of the keys that the catch-all cell owns. It
+	// is drawn by [Map.Number] and kept when no cell is named any more.
+	CatchAllEpoch cellway.Epoch `json:"catch_all_epoch,omitempty"`
 }
 
 var fleetName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
@@ -84,6 +90,8 @@ func (s Settings) Validate() error {
 		return bad("a full mapping has no buckets")
 	case s.Strict && s.CatchAll != "":
 		return bad("a strict fleet has no catch-all cell")
+	case s.Mapping == Buckets && s.CatchAll != "":
+		return bad("every key has a bucket, so nothing is left for a catch-all cell")
 	case len(s.Extractors) > maxExtractors:
 		return bad("%d extractors, the most is %d", len(s.Extractors), maxExtractors)
 	}
@@ -98,4 +106,11 @@ func (s Settings) Validate() error {
 		}
 	}
 	return nil
+}
+
+// equal reports whether s and o say the same.
+func (s Settings) equal(o Settings) bool {
+	extractors := slices.Equal(s.Extractors, o.Extractors)
+	s.Extractors, o.Extractors = nil, nil
+	return extractors && reflect.DeepEqual(s, o)
 }

@@ -2,10 +2,11 @@ package routemap
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/cellway/cellway"
@@ -17,10 +18,7 @@ const recSize = 16
 
 // A table finds records by key. It keeps the base's own bytes: fixed-size
 // records sorted by key beside one run of all keys. Over them lies a hash
-// index of eight bytes a slot, at most two thirds full, built when the base is
-// read; a slot holds half of the key's hash and the record's number plus one.
-// The hash is seeded anew in each process, so that nobody can choose keys that
-// collide; it decides no owner and is stored nowhere.
+// index, built when the base is read.
 type table struct {
 	recs       []byte // n records
 	keys       string // n keys, in the order of the records
@@ -30,13 +28,16 @@ type table struct {
 	aliases    int
 	tombstones int
 
-	seed  maphash.Seed
-	shift uint
-	slots []uint64
+	index keyIndex
 
 	notes   []byte        // of the overrides, in the order of the records
+	noted   []noteRef     // where each of them is
 	targets []cellway.Key // of the aliases, in the order of the records
+	aliased []uint32      // which records they are
 }
+
+// A noteRef says where in the notes that of an override begins.
+type noteRef struct{ rec, at uint32 }
 
 func (t *table) offset(i int) uint32 { return binary.LittleEndian.Uint32(t.recs[i*recSize:]) }
 func (t *table) cell(i int) uint16   { return binary.LittleEndian.Uint16(t.recs[i*recSize+4:]) }
@@ -51,52 +52,29 @@ func (t *table) key(i int) string {
 	return t.keys[from:to]
 }
 
-// index builds the hash index over records that were found sound.
-func (t *table) index() {
-	if t.n == 0 {
-		return
-	}
-	t.seed = maphash.MakeSeed()
-	// The slots are a power of two, at least half as many again as the records.
-	size := bits.Len(uint(t.n + t.n/2))
-	t.shift = uint(64 - size)
-	t.slots = make([]uint64, 1<<size)
-	mask := uint64(len(t.slots) - 1)
+// buildIndex indexes records that were found sound.
+func (t *table) buildIndex(seed maphash.Seed) {
+	t.index = newKeyIndex(t.n)
 	for i := range t.n {
-		h := maphash.String(t.seed, t.key(i))
-		at := h >> t.shift
-		for t.slots[at] != 0 {
-			at = (at + 1) & mask
-		}
-		t.slots[at] = h<<32 | uint64(i+1)
+		t.index.add(maphash.String(seed, t.key(i)), i)
 	}
 }
 
-// find returns the number of key's record, or -1.
-func (t *table) find(key string) int {
-	if t.n == 0 {
-		return -1
-	}
-	h := maphash.String(t.seed, key)
-	mask := uint64(len(t.slots) - 1)
-	for at := h >> t.shift; ; at = (at + 1) & mask {
-		s := t.slots[at]
-		if s == 0 {
-			return -1
-		}
-		if s>>32 == h&0xffffffff {
-			if i := int(uint32(s)) - 1; t.key(i) == key {
-				return i
-			}
+// find returns the number of the record of a key with that hash, or -1.
+func (t *table) find(hash uint64, key string) int {
+	s := t.index.search(hash)
+	for {
+		if i := t.index.next(&s); i < 0 || t.key(i) == key {
+			return i
 		}
 	}
 }
 
-// search returns the number of the first record whose key is not below key.
-func (t *table) search(key string) int {
+// from returns the number of the first record whose key is not below key.
+func (t *table) from(key string) int {
 	lo, hi := 0, t.n
 	for lo < hi {
-		if mid := (lo + hi) / 2; t.key(mid) < key {
+		if mid := int(uint(lo+hi) / 2); t.key(mid) < key {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -116,47 +94,21 @@ func (t *table) short(i int) record {
 	return rec
 }
 
-// full returns record i whole. Finding a note walks over the notes before it:
-// full is for people, not for requests.
+// full returns record i whole.
 func (t *table) full(i int) record {
 	rec := t.short(i)
 	if rec.kind.isOverride() {
-		nth := 0
-		for j := range i {
-			if t.kind(j).isOverride() {
-				nth++
-			}
-		}
-		r := reader{b: t.notes}
-		for range nth {
-			r.note()
-		}
-		rec.note = r.note()
+		nth, _ := slices.BinarySearchFunc(t.noted, uint32(i), func(n noteRef, i uint32) int { return cmp.Compare(n.rec, i) })
+		r := reader{b: t.notes[t.noted[nth].at:], lent: true}
+		rec.note = new(r.note())
 	}
 	return rec
-}
-
-// all calls yield with every record in the order of keys, whole.
-func (t *table) all(yield func(key string, rec record) bool) {
-	notes := reader{b: t.notes}
-	for i := range t.n {
-		rec := t.short(i)
-		if rec.kind.isOverride() {
-			rec.note = notes.note()
-		}
-		if !yield(t.key(i), rec) {
-			return
-		}
-	}
 }
 
 // check finds out whether the records can be trusted: keys well-formed and in
 // order, owners below cells, kinds known, counts right. It must hold before
 // anything else touches the table.
 func (t *table) check(cells int) error {
-	if len(t.recs) != t.n*recSize {
-		return fmt.Errorf("%d bytes of records for %d: %w", len(t.recs), t.n, ErrFormat)
-	}
 	keys := unsafe.Slice(unsafe.StringData(t.keys), len(t.keys))
 	from := uint32(0)
 	var last []byte
@@ -165,7 +117,7 @@ func (t *table) check(cells int) error {
 		if i+1 < t.n {
 			to = t.offset(i + 1)
 		}
-		if t.offset(i) != from || to < from || int(to) > len(keys) || to-from > cellway.MaxKey {
+		if t.offset(i) != from || to < from || int64(to) > int64(len(keys)) || to-from > cellway.MaxKey {
 			return fmt.Errorf("record %d: key at %d to %d of %d: %w", i, t.offset(i), to, len(keys), ErrFormat)
 		}
 		key := keys[from:to]
@@ -180,8 +132,8 @@ func (t *table) check(cells int) error {
 		}
 		last, from = key, to
 	}
-	if int(from) != len(keys) {
-		return fmt.Errorf("%d bytes of keys, %d used: %w", len(keys), from, ErrFormat)
+	if t.n == 0 && len(keys) > 0 {
+		return fmt.Errorf("%d bytes of keys for no record: %w", len(keys), ErrFormat)
 	}
 	return nil
 }
@@ -192,7 +144,6 @@ func (t *table) checkRecord(i int, key []byte, cells int) error {
 	if composite {
 		t.composites++
 	}
-	owned := int(cell) < cells
 	switch {
 	case t.recs[i*recSize+7] != 0:
 		return fmt.Errorf("reserved byte is not zero: %w", ErrFormat)
@@ -200,7 +151,7 @@ func (t *table) checkRecord(i int, key []byte, cells int) error {
 		if kind.isOverride() {
 			t.overrides++
 		}
-		if !owned && !(cell == noCell && kind == recKind(cellway.Quarantine)) {
+		if int(cell) >= cells && !(cell == noCell && kind == recKind(cellway.Quarantine)) {
 			return fmt.Errorf("owner %d of %d cells: %w", cell, cells, ErrFormat)
 		}
 	case kind == recAlias:
@@ -219,12 +170,58 @@ func (t *table) checkRecord(i int, key []byte, cells int) error {
 	return nil
 }
 
+// readNotes finds where the note of each override begins.
+func (t *table) readNotes() error {
+	if len(t.notes) > noMost {
+		return fmt.Errorf("notes: %d bytes are too many: %w", len(t.notes), ErrFormat)
+	}
+	r := &reader{b: t.notes, lent: true}
+	if t.overrides > 0 {
+		t.noted = make([]noteRef, 0, t.overrides)
+	}
+	for i := 0; i < t.n && len(t.noted) < t.overrides && r.err == nil; i++ {
+		if t.kind(i).isOverride() {
+			t.noted = append(t.noted, noteRef{uint32(i), uint32(len(t.notes) - len(r.b))})
+			r.note()
+		}
+	}
+	return r.end("notes")
+}
+
+// readTargets reads what the aliases stand for.
+func (t *table) readTargets(sec []byte) error {
+	r := &reader{b: sec, lent: true}
+	if t.aliases > 0 {
+		t.targets, t.aliased = make([]cellway.Key, 0, t.aliases), make([]uint32, 0, t.aliases)
+	}
+	for i := 0; i < t.n && len(t.targets) < t.aliases; i++ {
+		if t.kind(i) != recAlias {
+			continue
+		}
+		target := cellway.Key(r.text())
+		if r.err == nil && !target.Valid() {
+			r.fail("alias target %.80q is not a key", target)
+		}
+		if r.err != nil {
+			break
+		}
+		t.targets, t.aliased = append(t.targets, target), append(t.aliased, uint32(i))
+	}
+	return r.end("alias targets")
+}
+
 // A tableWriter collects records in the order of their keys.
 type tableWriter struct {
 	recs, notes, targets writer
 	keys                 []byte
 
 	n, composites, overrides, aliases, tombstones int
+}
+
+// grow makes room for n records with so many bytes of keys.
+func (w *tableWriter) grow(n, keys int) {
+	w.recs.b = slices.Grow(w.recs.b, n*recSize)
+	w.keys = slices.Grow(w.keys, keys)
 }
 
 func (w *tableWriter) add(key string, rec record) {
@@ -238,7 +235,7 @@ func (w *tableWriter) add(key string, rec record) {
 		w.tombstones++
 	}
 	if rec.kind.isOverride() {
-		w.notes.note(rec.note)
+		w.notes.note(*rec.note)
 		w.overrides++
 	}
 	if cellway.Key(key).IsComposite() {

@@ -3,7 +3,9 @@ package routemap
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/cellway/cellway"
 )
@@ -23,6 +25,8 @@ const (
 	sectionHeader = 16
 
 	flagCritical = 1
+
+	maxTime = 253402300799 // the end of the year 9999
 )
 
 // A writer appends the format's values to a buffer.
@@ -36,14 +40,22 @@ func newFrame(magic string) *writer {
 	return w
 }
 
-func (w *writer) u8(v uint8)       { w.b = append(w.b, v) }
-func (w *writer) u16(v uint16)     { w.b = binary.LittleEndian.AppendUint16(w.b, v) }
-func (w *writer) u32(v uint32)     { w.b = binary.LittleEndian.AppendUint32(w.b, v) }
-func (w *writer) u64(v uint64)     { w.b = binary.LittleEndian.AppendUint64(w.b, v) }
-func (w *writer) uvarint(v int)    { w.b = binary.AppendUvarint(w.b, uint64(v)) }
-func (w *writer) text(s string)    { w.uvarint(len(s)); w.b = append(w.b, s...) }
-func (w *writer) bytes(p []byte)   { w.uvarint(len(p)); w.b = append(w.b, p...) }
-func (w *writer) time(t time.Time) { w.u64(uint64(t.Unix())) }
+func (w *writer) u8(v uint8)    { w.b = append(w.b, v) }
+func (w *writer) u16(v uint16)  { w.b = binary.LittleEndian.AppendUint16(w.b, v) }
+func (w *writer) u32(v uint32)  { w.b = binary.LittleEndian.AppendUint32(w.b, v) }
+func (w *writer) u64(v uint64)  { w.b = binary.LittleEndian.AppendUint64(w.b, v) }
+func (w *writer) uvarint(v int) { w.b = binary.AppendUvarint(w.b, uint64(v)) }
+func (w *writer) text(s string) { w.uvarint(len(s)); w.b = append(w.b, s...) }
+
+// time writes seconds since 1970, and 0 for the zero time.
+func (w *writer) time(t time.Time) {
+	if t.IsZero() {
+		w.u64(0)
+		return
+	}
+	w.u64(uint64(t.Unix()))
+}
+
 func (w *writer) bool(v bool) {
 	if v {
 		w.u8(1)
@@ -66,11 +78,29 @@ func (w *writer) section(id uint16, fill func()) {
 	}
 }
 
+// The sizes of what a writer appends, so that a part's size is known without
+// writing it.
+
+func uvarintSize(v int) int {
+	n := 1
+	for ; v >= 0x80; v >>= 7 {
+		n++
+	}
+	return n
+}
+
+func textSize(s string) int { return uvarintSize(len(s)) + len(s) }
+
+func sectionSize(body int) int { return sectionHeader + (body+7)&^7 }
+
 // A reader takes the format's values from a buffer. After the first error
 // everything it returns is zero.
 type reader struct {
 	b   []byte
 	err error
+	// lent is set where the buffer belongs to what is read for good, so that
+	// texts may point into it.
+	lent bool
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -118,23 +148,37 @@ func (r *reader) u64() uint64 {
 	return 0
 }
 
-// count reads a uvarint that counts things of at least least bytes each, so
-// that a count can't make the reader allocate more than the input's size.
-func (r *reader) count(least int) int {
+// count reads a uvarint in its shortest form that counts at most most things
+// of at least least bytes each, so that a count can't make the reader allocate
+// more than the input's size.
+func (r *reader) count(least, most int) int {
 	v, n := binary.Uvarint(r.b)
-	if n <= 0 || (n > 1 && r.b[n-1] == 0) {
+	if n <= 0 || n > 1 && r.b[n-1] == 0 {
 		r.fail("count is cut short or not in its shortest form")
 		return 0
 	}
 	r.b = r.b[n:]
-	if v > uint64(len(r.b)/max(least, 1)) {
+	switch {
+	case v > uint64(len(r.b)/least):
 		r.fail("count %d is larger than what follows", v)
+		return 0
+	case v > uint64(most):
+		r.fail("count is %d, the most is %d", v, most)
 		return 0
 	}
 	return int(v)
 }
 
-func (r *reader) text() string { return string(r.take(r.count(1))) }
+// noMost is for counts that only the size of the input bounds.
+const noMost = 1<<31 - 1
+
+func (r *reader) text() string {
+	p := r.take(r.count(1, noMost))
+	if r.lent {
+		return unsafe.String(unsafe.SliceData(p), len(p))
+	}
+	return string(p)
+}
 
 func (r *reader) bool() bool {
 	v := r.u8()
@@ -144,13 +188,21 @@ func (r *reader) bool() bool {
 	return v == 1
 }
 
-func (r *reader) time() time.Time {
+// seconds reads a time as seconds since 1970.
+func (r *reader) seconds() int64 {
 	s := r.u64()
-	if s > 253402300799 {
+	if s > maxTime {
 		r.fail("time %d is after the year 9999", s)
-		return time.Time{}
+		return 0
 	}
-	return time.Unix(int64(s), 0).UTC()
+	return int64(s)
+}
+
+func (r *reader) time() time.Time {
+	if s := r.seconds(); s != 0 {
+		return time.Unix(s, 0).UTC()
+	}
+	return time.Time{}
 }
 
 // end fails unless all bytes were read.
@@ -164,64 +216,90 @@ func (r *reader) end(what string) error {
 	return nil
 }
 
-// sections reads a frame and returns its sections by id. Ids above known are
-// skipped unless they are critical.
-func sections(what, magic string, b []byte, known uint16) (map[uint16][]byte, error) {
+// A layout says of what sections a kind of part is made.
+type layout struct {
+	what  string
+	magic string
+	ids   []uint16 // of its sections, ascending; a part has all of them
+}
+
+// A frame is a part taken apart.
+type frame struct {
+	version, least uint16
+	body           map[uint16][]byte
+	last           int // where the last section of the layout begins
+}
+
+// read takes a part apart. A part of this package's version or an older one
+// has exactly the layout's sections; one of a newer version may have others
+// beside them, which are skipped unless they are critical.
+func (l layout) read(b []byte) (frame, error) {
 	r := &reader{b: b}
-	if string(r.take(4)) != magic {
-		return nil, fmt.Errorf("%s: not one: it does not start with %q: %w", what, magic, ErrFormat)
+	if string(r.take(4)) != l.magic {
+		return frame{}, fmt.Errorf("%s: not one: it does not start with %q: %w", l.what, l.magic, ErrFormat)
 	}
-	version, least := r.u16(), r.u16()
+	f := frame{version: r.u16(), least: r.u16(), body: make(map[uint16][]byte, len(l.ids))}
 	if r.err != nil {
-		return nil, r.end(what)
+		return frame{}, r.end(l.what)
 	}
-	if err := readable(what, version, least); err != nil {
-		return nil, err
+	if err := l.readable(f.version, f.least); err != nil {
+		return frame{}, err
 	}
-	out := make(map[uint16][]byte, known)
-	last := -1
-	for len(r.b) > 0 && r.err == nil {
+	for last := 0; len(r.b) > 0; {
+		at := len(b) - len(r.b)
 		id, flags, zero, size := r.u16(), r.u16(), r.u32(), r.u64()
-		if r.err != nil {
-			break
-		}
-		if size > uint64(len(r.b)) {
+		if r.err == nil && size > uint64(len(r.b)) {
 			r.fail("section %d claims %d bytes, %d are there", id, size, len(r.b))
-			break
 		}
 		body := r.take(int(size))
-		for _, c := range r.take((8 - int(size)%8) % 8) {
+		for _, c := range r.take(-int(size) & 7) {
 			if c != 0 {
 				r.fail("padding after section %d is not zero", id)
 			}
 		}
+		known := slices.Contains(l.ids, id)
 		switch {
+		case r.err != nil:
 		case int(id) <= last || zero != 0 || flags&^flagCritical != 0:
 			r.fail("section %d is out of order or has unknown flags", id)
-		case id <= known:
-			out[id] = body
-		case flags&flagCritical != 0:
-			return nil, fmt.Errorf("%s: section %d is needed to read it and unknown to format %d: %w", what, id, FormatVersion, ErrTooNew)
+		case known && flags != flagCritical:
+			r.fail("section %d is not marked critical", id)
+		case known:
+			f.body[id], f.last = body, at
+		case f.version <= FormatVersion:
+			r.fail("section %d is not one of format %d", id, f.version)
+		case flags == flagCritical:
+			return frame{}, fmt.Errorf("%s: section %d of format %d is needed to read it and unknown to a reader of format %d; upgrade the reader first: %w",
+				l.what, id, f.version, FormatVersion, ErrTooNew)
 		}
 		last = int(id)
 	}
-	return out, r.end(what)
+	if r.err == nil && len(f.body) < len(l.ids) {
+		i := slices.IndexFunc(l.ids, func(id uint16) bool { _, ok := f.body[id]; return !ok })
+		r.fail("section %d is missing", l.ids[i])
+	}
+	return f, r.end(l.what)
 }
 
 // readable refuses a part that this package is too old for, naming both
 // numbers.
-func readable(what string, version, least uint16) error {
+func (l layout) readable(version, least uint16) error {
 	if least > FormatVersion {
 		return fmt.Errorf("%s: format %d needs a reader of format %d or later, this one reads up to %d; upgrade it first: %w",
-			what, version, least, FormatVersion, ErrTooNew)
+			l.what, version, least, FormatVersion, ErrTooNew)
 	}
 	if version == 0 || least == 0 || least > version {
-		return fmt.Errorf("%s: format %d for readers from %d makes no sense: %w", what, version, least, ErrFormat)
+		return fmt.Errorf("%s: format %d for readers from %d makes no sense: %w", l.what, version, least, ErrFormat)
 	}
 	return nil
 }
 
 // Cell records stand alike in base and overlay.
+
+const (
+	cellLeast   = 10 // bytes of the smallest cell record
+	mostCellTag = 32
+)
 
 func (w *writer) cell(c *cellway.Cell) {
 	w.text(string(c.ID))
@@ -242,6 +320,17 @@ func (w *writer) cell(c *cellway.Cell) {
 	}
 }
 
+func cellSize(c *cellway.Cell) int {
+	n := textSize(string(c.ID)) + textSize(c.Title) + 3 + textSize(c.Region) + textSize(c.Zone) + uvarintSize(len(c.Endpoints)) + uvarintSize(len(c.Tags))
+	for _, e := range c.Endpoints {
+		n += textSize(e)
+	}
+	for k, v := range c.Tags {
+		n += textSize(k) + textSize(v)
+	}
+	return n
+}
+
 func (r *reader) cell() *cellway.Cell {
 	c := &cellway.Cell{
 		ID:    cellway.CellID(r.text()),
@@ -251,11 +340,11 @@ func (r *reader) cell() *cellway.Cell {
 		Guard: cellway.GuardKind(r.u8()),
 	}
 	c.Region, c.Zone = r.text(), r.text()
-	for range r.count(1) {
+	for range r.count(1, cellway.MaxEndpoints) {
 		c.Endpoints = append(c.Endpoints, r.text())
 	}
 	last := ""
-	for i := range r.count(2) {
+	for i := range r.count(2, mostCellTag) {
 		k, v := r.text(), r.text()
 		if i > 0 && k <= last {
 			r.fail("tags of cell %q are not in order", c.ID)
@@ -276,9 +365,15 @@ func (r *reader) cell() *cellway.Cell {
 func (w *writer) note(n note) {
 	w.text(n.by)
 	w.text(n.reason)
-	w.time(n.reviewBy)
+	w.u64(uint64(n.reviewBy))
 }
 
 func (r *reader) note() note {
-	return note{by: r.text(), reason: r.text(), reviewBy: r.time()}
+	n := note{by: r.text(), reason: r.text(), reviewBy: r.seconds()}
+	if r.err == nil {
+		if err := n.check(); err != nil {
+			r.fail("%v", err)
+		}
+	}
+	return n
 }
