@@ -1,6 +1,10 @@
 package api
 
-import "github.com/cellway/cellway"
+import (
+	"time"
+
+	"github.com/cellway/cellway"
+)
 
 // FleetSettings are the fleet-wide settings. Changing mapping or buckets of a
 // fleet that exists is refused.
@@ -81,7 +85,7 @@ type TenantSettings struct {
 	Weights   Vector `json:"weights,omitempty"`   // what it needs of each resource; if "tenants" is not named, 1
 	Residency string `json:"residency,omitempty"` // the region that its data may not leave; empty: any
 	Dedicated bool   `json:"dedicated,omitempty"` // needs a cell of its own
-	Policy    string `json:"policy,omitempty"`    // bucket or least_loaded; empty: the fleet's way
+	Policy    string `json:"policy,omitempty"`    // bucket or least_loaded; empty: bucket where the fleet has buckets
 }
 
 // A TenantCreation is the body of POST /v1/tenants.
@@ -94,10 +98,13 @@ type TenantCreation struct {
 type Tenant struct {
 	ID cellway.TenantID `json:"id"`
 	TenantSettings
-	Cell     cellway.CellID   `json:"cell"`
-	Epoch    cellway.Epoch    `json:"epoch"`
-	Rule     string           `json:"rule"` // by what it is there: key (an entry) or bucket
-	Revision cellway.Revision `json:"revision"`
+	Cell      cellway.CellID   `json:"cell"`                // its home: where its data is
+	RoutedTo  cellway.CellID   `json:"routed_to,omitempty"` // where the map sends it: its home, or what an override says
+	Epoch     cellway.Epoch    `json:"epoch"`
+	Rule      string           `json:"rule,omitempty"` // by what the map sends it there: key (an entry) or bucket
+	Deleted   bool             `json:"deleted,omitempty"`
+	CreatedAt time.Time        `json:"created_at"`
+	Revision  cellway.Revision `json:"revision"`
 }
 
 // TenantChange answers a write of a tenant.

@@ -63,6 +63,7 @@ type MapVersion struct {
 	BaseDigest   string          `json:"base_digest"`
 	BaseBytes    uint64          `json:"base_bytes"`
 	OverlayBytes uint64          `json:"overlay_bytes"`
+	Change       string          `json:"change"` // id of the last change that it contains
 }
 
 // A MapDiff is what differs between two published versions.

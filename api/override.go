@@ -53,6 +53,7 @@ type AliasChange struct {
 // to active cells that own none, and moves none that holds a registered tenant.
 type BucketAssignment struct {
 	Policy string `json:"policy,omitempty"` // bounded-load; the default
+	Reason string `json:"reason,omitempty"`
 }
 
 // A BucketPlan answers POST /v1/buckets/assign.

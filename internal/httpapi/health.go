@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+)
+
+func plain(text string) *answer {
+	return &answer{raw: func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		io.WriteString(w, text)
+	}}
+}
+
+// livez says that the process runs.
+func (s *Server) livez(q *request) (*answer, error) { return plain("ok\n"), q.done() }
+
+// readyz says that writes and reads can be answered: the store can be read,
+// and the process is not stopping.
+func (s *Server) readyz(q *request) (*answer, error) {
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	if s.draining.Err() != nil {
+		return nil, errStopping
+	}
+	if _, err := s.service.HasTokens(q.Context()); err != nil {
+		return nil, err
+	}
+	return plain("ok\n"), nil
+}
+
+func (s *Server) openapi(q *request) (*answer, error) {
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	return &answer{raw: func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/yaml")
+		w.Write(api.OpenAPI())
+	}}, nil
+}
+
+func (s *Server) metricsPage(q *request) (*answer, error) {
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	if s.metrics == nil {
+		return nil, fmt.Errorf("metrics are on the admin listener: %w", cellway.ErrNotFound)
+	}
+	return &answer{raw: func(w http.ResponseWriter) { s.metrics.ServeHTTP(w, q.Request) }}, nil
+}

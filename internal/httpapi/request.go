@@ -1,0 +1,238 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/routemap"
+)
+
+// A request is an HTTP request being read. Its methods return what the request
+// says, or note what is wrong with it; done then tells.
+type request struct {
+	*http.Request
+	w     http.ResponseWriter
+	who   principal
+	err   error    // the first thing that is wrong
+	known []string // query parameters that were asked for
+
+	command []string // of the CLI, that asks the same; nil if there is none so short
+}
+
+func (q *request) wrong(format string, args ...any) {
+	if q.err == nil {
+		q.err = fmt.Errorf(format, args...)
+	}
+}
+
+// done returns the first thing that is wrong with the request. Query
+// parameters that nobody asked for are wrong too, so that a misspelt
+// "dry-run" never writes.
+func (q *request) done() error {
+	for name, values := range q.URL.Query() {
+		switch {
+		case !slices.Contains(q.known, name) && len(q.known) == 0:
+			q.wrong("query parameter %q is unknown here; none is taken: %w", name, cellway.ErrInvalid)
+		case !slices.Contains(q.known, name):
+			q.wrong("query parameter %q is unknown here; known are %s: %w", name, strings.Join(q.known, ", "), cellway.ErrInvalid)
+		case len(values) > 1:
+			q.wrong("query parameter %q is given %d times: %w", name, len(values), cellway.ErrInvalid)
+		}
+	}
+	return q.err
+}
+
+// param returns a query parameter, "" if it is not given.
+func (q *request) param(name string) string {
+	q.known = append(q.known, name)
+	return q.URL.Query().Get(name)
+}
+
+func (q *request) flag(name string) bool {
+	switch s := q.param(name); s {
+	case "", "false":
+		return false
+	case "true":
+		return true
+	default:
+		q.wrong("query parameter %s is %q; give true or false: %w", name, s, cellway.ErrInvalid)
+		return false
+	}
+}
+
+// duration reads "30s" or "1m30s" from 0 to most, or returns or.
+func (q *request) duration(name string, or, most time.Duration) time.Duration {
+	s := q.param(name)
+	if s == "" {
+		return or
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > most {
+		q.wrong("query parameter %s is %q; give a time like 10s, at most %v: %w", name, s, most, cellway.ErrInvalid)
+	}
+	return d
+}
+
+// number reads a whole number from 0 up, or returns or.
+func (q *request) number(name string, or uint64) uint64 {
+	s := q.param(name)
+	if s == "" {
+		return or
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil {
+		q.wrong("query parameter %s is %q; give a number: %w", name, s, cellway.ErrInvalid)
+	}
+	return n
+}
+
+// version reads "incarnation.sequence"; 0 stands for the newest.
+func (q *request) version(name string) cellway.Version {
+	s := q.param(name)
+	if s == "" {
+		return 0
+	}
+	v, err := cellway.ParseVersion(s)
+	if err != nil {
+		q.wrong("query parameter %s: %w", name, err)
+	}
+	return v
+}
+
+// key reads a whole key from the query.
+func (q *request) key(name string) cellway.Key {
+	k, err := cellway.ParseKey(q.param(name))
+	if err != nil {
+		q.wrong("query parameter %s: %w", name, err)
+	}
+	return k
+}
+
+// after and limit are the two parameters of every list.
+func (q *request) page() (after string, limit int) {
+	after = q.param("after")
+	n := q.number("limit", 100)
+	if n < 1 || n > 1000 {
+		q.wrong("query parameter limit is %d; give 1 to 1000: %w", n, cellway.ErrInvalid)
+	}
+	return after, int(n)
+}
+
+func (q *request) cell() cellway.CellID {
+	id := cellway.CellID(q.PathValue("cell"))
+	if err := id.Validate(); err != nil {
+		q.wrong("%w", err)
+	}
+	return id
+}
+
+func (q *request) tenant(name string) cellway.TenantID {
+	id := cellway.TenantID(q.PathValue(name))
+	if err := id.Validate(); err != nil {
+		q.wrong("%w", err)
+	}
+	return id
+}
+
+// pathKey is the key of /v1/overrides/{tenant} or /v1/overrides/{tenant}/{part}.
+func (q *request) pathKey() cellway.Key {
+	s := q.PathValue("tenant")
+	if part := q.PathValue("part"); part != "" || strings.Count(q.Pattern, "{") > 1 {
+		s += "/" + part
+	}
+	k, err := cellway.ParseKey(s)
+	if err != nil {
+		q.wrong("%w", err)
+	}
+	return k
+}
+
+// body decodes the JSON body.
+func body[T any](q *request) (v T) {
+	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		q.wrong("%w: send Content-Type: application/json, not %q", errMedia, q.Header.Get("Content-Type"))
+		return v
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, maxBody))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&v)
+	if err == nil {
+		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("something follows the JSON value")
+		}
+	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		q.wrong("%w: at most %d bytes are taken", errTooLarge, large.Limit)
+	} else if err != nil {
+		q.wrong("body: %s: %w", strings.TrimPrefix(err.Error(), "json: "), cellway.ErrInvalid)
+	}
+	return v
+}
+
+// maxBody bounds a JSON body in bytes.
+const maxBody = 1 << 20
+
+// revision reads what the write says it read: If-Match with the record's
+// revision, or If-None-Match: * for a record that must not exist, which is
+// revision 0.
+func (q *request) revision() cellway.Revision {
+	match, none := q.Header.Get("If-Match"), q.Header.Get("If-None-Match")
+	switch {
+	case match == "" && none == "*":
+		return 0
+	case match == "" && none == "":
+		q.wrong(`%w: send If-Match with the ETag that you read, or "If-None-Match: *" to create`, errPrecondition)
+		return 0
+	case match == "" || none != "":
+		q.wrong("send If-Match with one ETag, or If-None-Match: *, not both and nothing else: %w", cellway.ErrInvalid)
+		return 0
+	}
+	rev, ok := parseETag(match)
+	if !ok || rev == 0 {
+		q.wrong(`If-Match is %s; send one ETag as it was read, like "7": %w`, match, cellway.ErrInvalid)
+	}
+	return rev
+}
+
+// existing is revision for writes that can't create.
+func (q *request) existing() cellway.Revision {
+	rev := q.revision()
+	if rev == 0 {
+		q.wrong("%w: send If-Match with the ETag that you read", errPrecondition)
+	}
+	return rev
+}
+
+func etag(rev cellway.Revision) string { return `"` + strconv.FormatUint(uint64(rev), 10) + `"` }
+
+func parseETag(s string) (cellway.Revision, bool) {
+	s = strings.TrimSpace(s)
+	if len(s) < 3 || s[0] != '"' || s[len(s)-1] != '"' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[1:len(s)-1], 10, 63)
+	return cellway.Revision(n), err == nil
+}
+
+// call says who writes, and how.
+func (q *request) call(reason string) control.Call {
+	c := control.Call{Who: q.who.name, Reason: reason, DryRun: q.flag("dry_run")}
+	if s := q.param("confirm"); s != "" {
+		d, err := routemap.ParseDigest(s)
+		if err != nil {
+			q.wrong("query parameter confirm: give the digest of the refusal: %w", err)
+		}
+		c.Confirm = d
+	}
+	return c
+}
