@@ -67,24 +67,17 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 // load starts from the newest published version and replays what was accepted
 // since.
 func (s *Service) load(ctx context.Context) error {
-	now := time.Now()
-	err := s.store.Update(ctx, func(tx store.Tx) error {
-		h, rev, err := getHead(tx)
-		if err != nil {
-			return err
-		}
-		if rev == 0 {
-			h.Incarnation = minutesSince2025(now)
-			h.NextEpoch = cellway.NewEpoch(h.Incarnation, 1)
-			_, err = put(tx, kindHead, only, 0, h)
-		}
-		return err
-	})
-	if err != nil {
+	var h headRecord
+	var rev cellway.Revision
+	if err := s.view(ctx, func(tx store.Tx) (err error) { h, rev, err = getHead(tx); return err }); err != nil {
 		return err
 	}
+	if rev == 0 {
+		if err := s.found(ctx); err != nil {
+			return err
+		}
+	}
 	var newest *versionRecord
-	var h headRecord
 	if err := s.store.View(ctx, func(tx store.Tx) (err error) {
 		if h, _, err = getHead(tx); err != nil {
 			return err
@@ -109,6 +102,20 @@ func (s *Service) load(ctx context.Context) error {
 		return err
 	}
 	return s.loadRouters(ctx)
+}
+
+// found starts the memory of a new store.
+func (s *Service) found(ctx context.Context) error {
+	return s.store.Update(ctx, func(tx store.Tx) error {
+		h, rev, err := getHead(tx)
+		if err != nil || rev > 0 {
+			return err
+		}
+		h.Incarnation = minutesSince2025(time.Now())
+		h.NextEpoch = cellway.NewEpoch(h.Incarnation, 1)
+		_, err = put(tx, kindHead, only, 0, h)
+		return err
+	})
 }
 
 // A Call says who asks for a write, and how.

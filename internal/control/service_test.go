@@ -23,10 +23,14 @@ func signer() routemap.Signer {
 	return routemap.LocalSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 }
 
+func config(t testing.TB, st control.Store) control.Config {
+	return control.Config{Store: st, Signers: []routemap.Signer{signer()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+}
+
 // open starts a service over st; it publishes until the test ends.
 func open(t testing.TB, st control.Store) *control.Service {
 	t.Helper()
-	s, err := control.Open(t.Context(), control.Config{Store: st, Signers: []routemap.Signer{signer()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s, err := control.Open(t.Context(), config(t, st))
 	if err != nil {
 		t.Fatal(err)
 	}
