@@ -125,7 +125,7 @@ func checkBackup(ctx context.Context, path, file string) error {
 		_, err = upgrade(ctx, path, c, steps())
 	}
 	if err == nil {
-		err = check(ctx, c, "integrity_check")
+		err = check(ctx, c)
 	}
 	if err == nil {
 		err = checkBlobs(ctx, c)
