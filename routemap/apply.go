@@ -200,7 +200,7 @@ func (m *Map) owned(cell uint16) (example string, n int) {
 		}
 	}
 	for c := m.cursor(); ; {
-		key, rec, ok := c.next()
+		key, rec, _, ok := c.next()
 		if !ok {
 			break
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"unsafe"
 
 	"github.com/cellway/cellway"
 )
@@ -52,15 +51,12 @@ const (
 	_ // geodes, from a later format on
 	secBuckets
 	secRecords
-	secKeys
-	secNotes
-	secTargets
 	_ // ranges, from a later format on
 	secCounts
 )
 
 func baseLayout() layout {
-	return layout{"base", "CWYB", []uint16{secSettings, secCells, secBuckets, secRecords, secKeys, secNotes, secTargets, secCounts}}
+	return layout{"base", "CWYB", []uint16{secSettings, secCells, secBuckets, secRecords, secCounts}}
 }
 
 // MaxBase is the size in bytes that an encoded base may not exceed.
@@ -120,32 +116,13 @@ func decodeBase(raw []byte, digest Digest) (*Base, error) {
 			return nil, fmt.Errorf("settings: catch-all cell %s is not in the map: %w", c, ErrFormat)
 		}
 	}
-	if err := b.decodeTable(f); err != nil {
-		return nil, err
+	if err := b.tab.read(f.body[secRecords], len(b.cells), b.seed); err != nil {
+		return nil, fmt.Errorf("base: %w", err)
 	}
 	if err := b.decodeCounts(f.body[secCounts]); err != nil {
 		return nil, err
 	}
-	b.tab.buildIndex(b.seed)
 	return b, nil
-}
-
-func (b *Base) decodeTable(f frame) error {
-	t := &b.tab
-	keys := f.body[secKeys]
-	t.recs, t.notes = f.body[secRecords], f.body[secNotes]
-	if len(t.recs)%recSize != 0 {
-		return fmt.Errorf("records: %d bytes are no multiple of %d: %w", len(t.recs), recSize, ErrFormat)
-	}
-	t.n = len(t.recs) / recSize
-	t.keys = unsafe.String(unsafe.SliceData(keys), len(keys))
-	if err := t.check(len(b.cells)); err != nil {
-		return fmt.Errorf("base: %w", err)
-	}
-	if err := t.readNotes(); err != nil {
-		return err
-	}
-	return t.readTargets(f.body[secTargets])
 }
 
 // decodeCounts compares what the base says of its size with what it has, as a
@@ -276,11 +253,11 @@ func encodeBase(s Settings, cells []*cellway.Cell, buckets []bucket, add func(*t
 			w.u16(b.cell)
 		}
 	})
-	w.b = slices.Grow(w.b, len(t.recs.b)+len(t.keys)+len(t.notes.b)+len(t.targets.b)+256)
-	w.section(secRecords, func() { w.b = append(w.b, t.recs.b...) })
-	w.section(secKeys, func() { w.b = append(w.b, t.keys...) })
-	w.section(secNotes, func() { w.b = append(w.b, t.notes.b...) })
-	w.section(secTargets, func() { w.b = append(w.b, t.targets.b...) })
+	w.b = slices.Grow(w.b, len(t.w.b)+256)
+	w.section(secRecords, func() {
+		w.uvarint(t.n)
+		w.b = append(w.b, t.w.b...)
+	})
 	w.section(secCounts, func() {
 		for _, n := range []int{len(cells), t.n, t.composites, t.overrides, t.aliases, t.tombstones} {
 			w.u32(uint32(n))

@@ -35,7 +35,7 @@ func Build(c Content, first cellway.Epoch) (*Map, error) {
 		return nil, err
 	}
 	base, err := encodeBase(c.Settings, b.cells, buckets, func(t *tableWriter) {
-		t.grow(len(b.recs), b.keyBytes)
+		t.w.b = slices.Grow(t.w.b, b.bytes)
 		for i := range b.recs {
 			t.add(b.recs[i].key, b.recs[i].rec)
 		}
@@ -55,12 +55,12 @@ func Build(c Content, first cellway.Epoch) (*Map, error) {
 
 // A builder turns content into records.
 type builder struct {
-	c        Content
-	first    cellway.Epoch
-	cells    []*cellway.Cell // by id
-	byID     map[cellway.CellID]uint16
-	recs     []overRecord // by key
-	keyBytes int
+	c     Content
+	first cellway.Epoch
+	cells []*cellway.Cell // by id
+	byID  map[cellway.CellID]uint16
+	recs  []overRecord // by key
+	bytes int          // of recs, when encoded
 }
 
 func (b *builder) putCells() error {
@@ -125,7 +125,7 @@ func (b *builder) putRecords() error {
 	b.recs = make([]overRecord, 0, len(b.c.Entries)+len(b.c.Aliases)+len(b.c.Tombstones))
 	put := func(key string, rec record) {
 		b.recs = append(b.recs, overRecord{key: key, rec: rec})
-		b.keyBytes += len(key)
+		b.bytes += recordSize(key, &rec)
 	}
 	for _, e := range b.c.Entries {
 		if err := e.Validate(); err != nil {

@@ -32,7 +32,7 @@ func (m *Map) Check() error {
 		}
 	}
 	for c := m.cursor(); ; {
-		key, rec, ok := c.next()
+		key, rec, _, ok := c.next()
 		if !ok {
 			break
 		}

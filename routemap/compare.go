@@ -136,8 +136,8 @@ func (c *comparison) overlays() {
 // bases compares two maps of two bases.
 func (c *comparison) bases() {
 	was, is := c.before.cursor(), c.after.cursor()
-	k1, r1, ok1 := was.next()
-	k2, r2, ok2 := is.next()
+	k1, r1, _, ok1 := was.next()
+	k2, r2, _, ok2 := is.next()
 	for ok1 || ok2 {
 		order := 0
 		switch {
@@ -151,14 +151,14 @@ func (c *comparison) bases() {
 		switch {
 		case order < 0:
 			c.record(k1, r1, absent)
-			k1, r1, ok1 = was.next()
+			k1, r1, _, ok1 = was.next()
 		case order > 0:
 			c.record(k2, absent, r2)
-			k2, r2, ok2 = is.next()
+			k2, r2, _, ok2 = is.next()
 		default:
 			c.record(k1, r1, r2)
-			k1, r1, ok1 = was.next()
-			k2, r2, ok2 = is.next()
+			k1, r1, _, ok1 = was.next()
+			k2, r2, _, ok2 = is.next()
 		}
 	}
 }

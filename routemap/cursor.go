@@ -3,56 +3,49 @@ package routemap
 // A cursor walks over all records of a map in the order of their keys, the
 // overlay's standing before the base's.
 type cursor struct {
-	m     *Map
-	i     int // next record of the base
-	o     int // next record of the overlay
-	notes int // overrides of the base before i
+	base walk
+	has  bool // base is at a record
+	over []overRecord
 }
 
-func (m *Map) cursor() cursor { return cursor{m: m} }
+func (m *Map) cursor() cursor {
+	c := cursor{base: walk{t: &m.base.tab}, over: m.over.recs}
+	c.has = c.base.step()
+	return c
+}
 
-// next returns the next record. A record of the base comes without its note.
-func (c *cursor) next() (key string, rec record, ok bool) {
-	t, over := &c.m.base.tab, c.m.over.recs
+// next returns the next record. A record of the base comes without its note:
+// rest says where it stands, and is -1 for one of the overlay.
+func (c *cursor) next() (key string, rec record, rest int, ok bool) {
 	for {
 		switch {
-		case c.i >= t.n && c.o >= len(over):
-			return "", record{}, false
-		case c.o >= len(over) || c.i < t.n && t.key(c.i) < over[c.o].key:
-			key, rec = t.key(c.i), t.short(c.i)
-			c.pass()
-			return key, rec, true
+		case !c.has && len(c.over) == 0:
+			return "", record{}, -1, false
+		case len(c.over) == 0 || c.has && c.base.key < c.over[0].key:
+			key, rest = c.base.key, c.base.rest
+			c.has = c.base.step()
+			return key, c.base.t.short(rest), rest, true
 		}
-		key, rec = over[c.o].key, over[c.o].rec
-		c.o++
-		if c.i < t.n && t.key(c.i) == key {
-			c.pass()
+		top := &c.over[0]
+		c.over = c.over[1:]
+		if c.has && c.base.key == top.key {
+			c.has = c.base.step()
 		}
-		if rec.kind != recAbsence {
-			return key, rec, true
+		if top.rec.kind != recAbsence {
+			return top.key, top.rec, -1, true
 		}
 	}
-}
-
-// pass goes over a record of the base.
-func (c *cursor) pass() {
-	if c.m.base.tab.kind(c.i).isOverride() {
-		c.notes++
-	}
-	c.i++
 }
 
 // all calls yield with every record, whole, in the order of the keys.
 func (m *Map) all(yield func(key string, rec record) bool) {
-	t := &m.base.tab
 	for c := m.cursor(); ; {
-		key, rec, ok := c.next()
+		key, rec, rest, ok := c.next()
 		if !ok {
 			return
 		}
-		if rec.kind.isOverride() && rec.note == nil {
-			r := reader{b: t.notes[t.noted[c.notes-1].at:], lent: true}
-			rec.note = new(r.note())
+		if rest >= 0 && rec.kind.isOverride() {
+			rec = m.base.tab.full(rest)
 		}
 		if !yield(key, rec) {
 			return

@@ -338,11 +338,11 @@ func (d *draft) overHolds() []cellway.Hold {
 // needless reports whether a changed record need not stand in the overlay: it
 // is the base's own, or an absence that hides nothing.
 func (d *draft) needless(r overRecord) bool {
-	i := d.was.base.tab.find(r.hash, r.key)
-	if i < 0 {
+	rest := d.was.base.tab.find(r.hash, r.key)
+	if rest < 0 {
 		return r.rec.kind == recAbsence
 	}
-	return r.rec.equal(d.was.base.tab.full(i))
+	return r.rec.equal(d.was.base.tab.full(rest))
 }
 
 // newKeys returns by how much the count of entries changes.

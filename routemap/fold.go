@@ -28,7 +28,7 @@ func (m *Map) fold(s Settings) (*Map, error) {
 		buckets[i] = bucket{owner(b.cell), b.epoch}
 	}
 	base, err := encodeBase(s, cells, buckets, func(t *tableWriter) {
-		t.grow(m.base.tab.n+len(m.over.recs), len(m.base.tab.keys)+m.over.recBytes)
+		t.w.b = slices.Grow(t.w.b, len(m.base.tab.recs)+m.over.recBytes)
 		for key, rec := range m.all {
 			rec.cell = owner(rec.cell)
 			t.add(key, rec)

@@ -30,27 +30,5 @@ func (x *keyIndex) add(hash uint64, i int) {
 	x.places[at] = hash<<32 | uint64(i+1)
 }
 
-// A search walks over the numbers that may belong to a key.
-type search struct {
-	at   uint64
-	half uint64
-}
-
-func (x *keyIndex) search(hash uint64) search { return search{hash >> x.shift, hash & 0xffffffff} }
-
-// next returns the next number to compare, or -1 if there is none.
-func (x *keyIndex) next(s *search) int {
-	for {
-		p := x.places[s.at]
-		if p == 0 {
-			return -1
-		}
-		s.at = (s.at + 1) & uint64(len(x.places)-1)
-		if p>>32 == s.half {
-			return int(uint32(p)) - 1
-		}
-	}
-}
-
 // hash returns the hash of key in the maps of this base.
 func (b *Base) hash(key string) uint64 { return maphash.String(b.seed, key) }

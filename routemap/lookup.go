@@ -133,8 +133,8 @@ func (m *Map) find(key string) (record, bool) {
 // find returns the base's record of a key with that hash, without the note of
 // an override.
 func (b *Base) find(hash uint64, key string) record {
-	if i := b.tab.find(hash, key); i >= 0 {
-		return b.tab.short(i)
+	if rest := b.tab.find(hash, key); rest >= 0 {
+		return b.tab.short(rest)
 	}
 	return absent
 }
@@ -145,8 +145,8 @@ func (m *Map) whole(key string) record {
 	if rec := m.over.find(hash, key); rec != nil {
 		return *rec
 	}
-	if i := m.base.tab.find(hash, key); i >= 0 {
-		return m.base.tab.full(i)
+	if rest := m.base.tab.find(hash, key); rest >= 0 {
+		return m.base.tab.full(rest)
 	}
 	return absent
 }

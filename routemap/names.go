@@ -61,10 +61,9 @@ func (d *draft) under(tenant string, is func(recKind) bool) (string, bool) {
 			}
 		}
 	}
-	t := &d.was.base.tab
-	for i := t.from(prefix); i < t.n && strings.HasPrefix(t.key(i), prefix); i++ {
-		if key := t.key(i); is(d.find(key).kind) {
-			return key, true
+	for w := d.was.base.tab.from(prefix); w.step() && strings.HasPrefix(w.key, prefix); {
+		if is(d.find(w.key).kind) {
+			return w.key, true
 		}
 	}
 	return "", false
@@ -93,8 +92,8 @@ func (d *draft) aliasTo(tenants map[string]bool) (from, to string, ok bool) {
 		}
 	}
 	t := &d.was.base.tab
-	for _, i := range t.aliased {
-		if hit(t.key(int(i)), t.short(int(i))) {
+	for _, at := range t.aliased {
+		if key, rest := t.key(int(at)); hit(key, t.short(rest)) {
 			return from, to, true
 		}
 	}

@@ -50,14 +50,17 @@ type overBucket struct {
 
 // find returns the record of a key with that hash, or nil.
 func (o *overlay) find(hash uint64, key string) *record {
-	s := o.index.search(hash)
-	for {
-		i := o.index.next(&s)
-		if i < 0 {
+	places := o.index.places
+	mask := uint64(len(places) - 1)
+	for at := hash >> o.index.shift; ; at++ {
+		p := places[at&mask]
+		if p == 0 {
 			return nil
 		}
-		if r := &o.recs[i]; r.key == key {
-			return &r.rec
+		if p>>32 == hash&0xffffffff {
+			if r := &o.recs[uint32(p)-1]; r.key == key {
+				return &r.rec
+			}
 		}
 	}
 }

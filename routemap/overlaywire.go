@@ -21,9 +21,11 @@ func overlayLayout() layout {
 }
 
 const (
-	bucketSize  = 4 + 2 + 8
-	recordLeast = 3  // bytes of the smallest record
-	holdLeast   = 16 // and of the smallest hold
+	bucketSize   = 4 + 2 + 8
+	entrySize    = 1 + 2 + 8 // of an entry, behind its key and before its note
+	aliasLeast   = 5         // bytes of the smallest record but an absence
+	absenceLeast = 3         // and of that
+	holdLeast    = 16        // and of the smallest hold
 )
 
 func (w *writer) record(key string, rec *record) {
@@ -47,7 +49,7 @@ func recordSize(key string, rec *record) int {
 	n := textSize(key) + 1
 	switch {
 	case rec.kind.isEntry():
-		n += 2 + 8
+		n += entrySize - 1
 		if rec.kind.isOverride() {
 			n += textSize(rec.note.by) + textSize(rec.note.reason) + 8
 		}
@@ -59,7 +61,9 @@ func recordSize(key string, rec *record) int {
 	return n
 }
 
-func (r *reader) record(cells int) (string, record) {
+// record reads a record whose owner must be below cells, with its note or
+// without.
+func (r *reader) record(cells int, whole bool) (string, record) {
 	key, rec := r.text(), record{kind: recKind(r.u8()), cell: noCell}
 	switch {
 	case r.err != nil:
@@ -71,7 +75,9 @@ func (r *reader) record(cells int) (string, record) {
 			r.fail("key %q: owner %d of %d cells", key, rec.cell, cells)
 		}
 		if rec.kind.isOverride() {
-			rec.note = new(r.note())
+			if n := r.note(); whole {
+				rec.note = new(n)
+			}
 		}
 	case rec.kind == recAlias:
 		rec.target = cellway.Key(r.text())
@@ -211,11 +217,11 @@ func (o *overlay) decodeBuckets(sec []byte, buckets uint32, cells int) error {
 
 func (o *overlay) decodeRecords(sec []byte, base *Base, cells int) error {
 	r := &reader{b: sec, lent: true}
-	n := r.count(recordLeast, noMost)
+	n := r.count(absenceLeast, noMost)
 	recs := make([]overRecord, 0, n)
 	prev := ""
 	for range n {
-		key, rec := r.record(cells)
+		key, rec := r.record(cells, true)
 		hash := base.hash(key)
 		switch {
 		case r.err != nil:
