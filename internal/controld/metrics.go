@@ -1,0 +1,90 @@
+package controld
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/httpapi"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are what the control plane measures of itself.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	overdue  prometheus.Gauge
+}
+
+func newMetrics(svc *control.Service) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cellway_control_requests_total", Help: "Requests answered by the API."}, []string{"route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "cellway_control_request_duration_seconds", Help: "Time to answer a request, waiting on purpose included.",
+			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 60}}, []string{"route"}),
+		overdue: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "cellway_control_overrides_overdue", Help: "Overrides whose review_by has passed."}),
+	}
+	m.registry.MustRegister(m.requests, m.duration, m.overdue, &fleetCollector{svc},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) observe(s httpapi.Served) {
+	m.requests.WithLabelValues(s.Route, strconv.Itoa(s.Status)).Inc()
+	m.duration.WithLabelValues(s.Route).Observe(s.Elapsed.Seconds())
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// A fleetCollector reads the fleet's state when it is asked for metrics.
+type fleetCollector struct{ svc *control.Service }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("cellway_control_"+name, help, labels, nil)
+}
+
+// Describe implements [prometheus.Collector]. It tells nothing ahead, since
+// there is nothing to tell of a fleet without a map.
+func (c *fleetCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements [prometheus.Collector].
+func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	newest := c.svc.Newest()
+	if newest != nil {
+		man := newest.Version.Manifest
+		gauge(desc("map_incarnation", "High half of the newest map's version."), float64(man.Version.Incarnation()))
+		gauge(desc("map_sequence", "Low half of the newest map's version."), float64(man.Version.Sequence()))
+		gauge(desc("map_created_timestamp_seconds", "When the newest map was made."), float64(man.CreatedAt.Unix()))
+		gauge(desc("map_keys", "Keys with an entry in the newest map."), float64(newest.Map.Keys()))
+		gauge(desc("map_base_bytes", "Size of the newest map's base."), float64(man.Base.Size))
+		gauge(desc("map_overlay_bytes", "Size of the newest map's overlay."), float64(man.Overlay.Size))
+		for _, cell := range newest.Map.Cells() {
+			gauge(desc("cell_admit_percent", "Percent of a cell's keys that routers let through.", "cell"), float64(cell.Admit), string(cell.ID))
+		}
+	}
+	state := map[string]int{"live": 0, "silent": 0, "behind": 0}
+	for _, r := range c.svc.Routers() {
+		switch {
+		case !r.Live:
+			state["silent"]++
+		case newest != nil && r.Report.Version < newest.Map.Version():
+			state["behind"]++
+		default:
+			state["live"]++
+		}
+	}
+	for name, n := range state {
+		gauge(desc("routers", "Routers by state: live at the newest map, behind it, or silent.", "state"), float64(n), name)
+	}
+}
