@@ -1,5 +1,6 @@
-// Package controld is the program of the control plane: what cellway-control
-// runs, and what cellway up runs beside a router.
+// Package controld is the program of the control plane.
+//
+// It is what cellway-control runs, and what cellway up runs beside a router.
 //
 // [Main] is the command line. [New] opens what a [Config] names (store, keys,
 // listeners) or says what is wrong with it; [Server.Run] then serves until its
