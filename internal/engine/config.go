@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"time"
+
+	"github.com/cellway/cellway"
 )
 
 // A Config says how a router reaches its cells. The zero Config is usable.
@@ -33,9 +35,8 @@ type Config struct {
 	// tenth. If zero, 10 seconds.
 	ResolveEvery time.Duration
 
-	// Dial opens a connection to an address with a literal IP, or to what
-	// stands in an endpoint when it is no name (in tests). If nil, TCP with
-	// keep-alive.
+	// Dial opens a connection to addr, an IP address and a port. If nil, TCP
+	// with keep-alive.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Log is for events of cells and endpoints, never for requests. If nil,
@@ -109,7 +110,62 @@ type TLS struct {
 	ClientCertificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 }
 
-// A Resolver finds the addresses of a name. *net.Resolver is one.
-type Resolver interface {
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+// A settings is a Config with its defaults filled in.
+type settings struct{ Config }
+
+func newSettings(c Config) *settings {
+	l, t, b := &c.Limits, &c.Timeouts, &c.Breaker
+	l.InFlight = or(l.InFlight, 1024)
+	l.Pending = max(0, or(l.Pending, l.InFlight))
+	l.QueueWait = or(l.QueueWait, 250*time.Millisecond)
+	l.Tunnels = or(l.Tunnels, 16384)
+	l.IdleConns = or(l.IdleConns, 64)
+	t.Connect = or(t.Connect, time.Second)
+	t.FirstByte = or(t.FirstByte, 30*time.Second)
+	t.ClientBody = or(t.ClientBody, 30*time.Second)
+	t.Idle = or(t.Idle, 10*time.Minute)
+	t.Whole = or(t.Whole, -1)
+	t.IdleConn = or(t.IdleConn, 30*time.Second)
+	t.Continue = or(t.Continue, time.Second)
+	b.Connects = or(b.Connects, 5)
+	b.Timeouts = or(b.Timeouts, 4)
+	b.Backoff = or(b.Backoff, 500*time.Millisecond)
+	b.MaxBackoff = or(b.MaxBackoff, 15*time.Second)
+	c.Attempts = or(c.Attempts, 3)
+	c.MaxAnswerHead = or(c.MaxAnswerHead, 256<<10)
+	c.ResolveEvery = or(c.ResolveEvery, 10*time.Second)
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &settings{c}
+}
+
+// validate reports the first limit that makes no sense.
+func (c Config) validate() error {
+	switch {
+	case c.Limits.InFlight < 0, c.Limits.Tunnels < 0, c.Limits.IdleConns < 0, c.Limits.QueueWait < 0:
+		return fmt.Errorf("limits %+v: only pending may be negative: %w", c.Limits, cellway.ErrInvalid)
+	case c.Breaker.Connects < 0, c.Breaker.Timeouts < 0, c.Breaker.Backoff < 0, c.Breaker.MaxBackoff < 0:
+		return fmt.Errorf("breaker %+v: none may be negative: %w", c.Breaker, cellway.ErrInvalid)
+	case c.Attempts < 0, c.MaxAnswerHead < 0, c.ResolveEvery < 0:
+		return fmt.Errorf("attempts %d, answer head %d and resolve every %v may not be negative: %w", c.Attempts, c.MaxAnswerHead, c.ResolveEvery, cellway.ErrInvalid)
+	case c.TLS.Peer > PeerIsEither:
+		return fmt.Errorf("peer name rule %d is unknown: %w", c.TLS.Peer, cellway.ErrInvalid)
+	}
+	return nil
+}
+
+func (s *settings) newBreaker(connects, timeouts int) breaker {
+	return breaker{connectsToOpen: connects, timeoutsToOpen: timeouts, first: s.Breaker.Backoff, most: max(s.Breaker.Backoff, s.Breaker.MaxBackoff)}
+}
+
+// endless makes a negative duration one that nobody sees the end of.
+func endless(d time.Duration) time.Duration {
+	if d < 0 {
+		return 100 * 365 * 24 * time.Hour
+	}
+	return d
 }

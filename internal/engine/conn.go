@@ -14,6 +14,10 @@ const (
 	connBuffer = 4 << 10   // first size of a connection's own buffer
 	lingerMost = 256 << 10 // bytes thrown away after a refusal, and for how long at the end
 	lingerTime = 250 * time.Millisecond
+
+	// drainTime is how long net/http may look for the end of a body that its
+	// handler left unread.
+	drainTime = 2 * time.Second
 )
 
 // refusedHead is what net/http reads in place of a head that was refused, so
@@ -35,12 +39,17 @@ type Conn struct {
 	err     error  // after which nothing more is given
 	thrown  int    // bytes thrown away after a refusal
 
-	refusal atomic.Uint32 // the Reason of a refusal; the reader alone sets it
-	linger  atomic.Bool   // Close waits for the client
+	hijacked atomic.Bool
+	refusal  atomic.Uint32 // the Reason of a refusal; the reader alone sets it
+	linger   atomic.Bool   // Close waits for the client
+	ended    atomic.Int64  // requests that arrived whole; the reader alone counts
+	served   int64         // requests that reached the handler; the handlers' own
 
 	mu      sync.Mutex
 	asked   time.Time // the read deadline that the reader asked for
 	head    time.Time // when the head under way must be complete; zero: none is
+	drain   time.Time // when the rest of an unread body must be there; zero: none is
+	until   int64     // the value of ended that ends the drain
 	current time.Time // what the inner connection has
 }
 
@@ -114,9 +123,13 @@ func (c *Conn) fill(p []byte) (int, error) {
 	if err != nil && c.late(err) {
 		c.note(ReasonSlow)
 	}
-	c.timeHead()
+	c.ended.Store(c.framing.ended)
+	c.setTimes()
 	if n > 0 || c.ready > 0 || c.refused() != OK {
 		return n, nil // an error comes again with the next read
+	}
+	if err != nil && c.drains() {
+		c.err = err // or net/http would take the rest of the body for a head
 	}
 	return 0, err
 }
@@ -219,24 +232,58 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// timeHead starts or stops the time of a head.
-func (c *Conn) timeHead() {
+// setTimes starts or stops the time of a head, and ends that of a drain.
+func (c *Conn) setTimes() {
 	under := c.framing.midHead(len(c.buf)-c.ready) && c.refused() == OK
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if under == !c.head.IsZero() {
+	drained := !c.drain.IsZero() && c.framing.ended >= c.until
+	if under == !c.head.IsZero() && !drained {
 		return
 	}
-	c.head = time.Time{}
-	if under {
-		c.head = time.Now().Add(c.checker.headTimeout())
+	if under != !c.head.IsZero() {
+		c.head = time.Time{}
+		if under {
+			c.head = time.Now().Add(c.checker.headTimeout())
+		}
+	}
+	if drained {
+		c.drain = time.Time{}
+		c.linger.Store(false)
 	}
 	c.applyLocked()
 }
 
+// leftBy takes in that the handler of a request has returned. If part of the
+// request is still to come, it must do so soon, or nothing more is read from
+// this connection: net/http would go on with the next request wherever it
+// stopped.
+func (c *Conn) leftBy(request int64) {
+	if c.ended.Load() >= request || c.hijacked.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.linger.Store(true)
+	c.drain, c.until = time.Now().Add(drainTime), request
+	c.asked = time.Time{}
+	c.applyLocked()
+}
+
+// drains reports whether the rest of an unread body is awaited.
+func (c *Conn) drains() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.drain.IsZero()
+}
+
 func (c *Conn) applyLocked() error {
 	want := c.asked
-	if !c.head.IsZero() && (want.IsZero() || time.Until(want) > 0) {
+	switch {
+	case !want.IsZero() && time.Until(want) <= 0:
+	case !c.drain.IsZero():
+		want = c.drain
+	case !c.head.IsZero():
 		want = c.head
 	}
 	if want.Equal(c.current) {
@@ -263,6 +310,7 @@ func (c *Conn) raw() bool {
 	if c.refused() != OK {
 		return false
 	}
+	c.hijacked.Store(true)
 	c.framing.phase = inRaw
 	c.ready = len(c.buf)
 	c.mu.Lock()

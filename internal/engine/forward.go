@@ -16,6 +16,9 @@ const (
 	Stopped cellway.Code = "stopped"
 )
 
+// statusClientGone is what logs say of a client that went away.
+const statusClientGone = 499
+
 // Options say how one request is forwarded.
 type Options struct {
 	// Tenant is whom the request is for. It is used only to tell tenants
@@ -23,8 +26,9 @@ type Options struct {
 	Tenant cellway.TenantID
 
 	// Header edits the header that goes to the cell, last of all. At that
-	// point hop-by-hop fields and every X-Cell-* have been removed, and the
-	// header is the callee's own. If nil, it goes as it is.
+	// point hop-by-hop fields and every X-Cell-* have been removed, also those
+	// spelt with "_". The map is the callee's own; the values in it are not.
+	// If nil, it goes as it is.
 	Header func(h http.Header)
 
 	// Inspect sees the head of the cell's final answer before anything of it
@@ -64,33 +68,61 @@ type Report struct {
 	HeadSent bool
 	// Swallowed says that Options.Inspect swallowed the answer.
 	Swallowed bool
-	// Tunnel says that the connection was upgraded.
+	// Tunnel says that the connection was upgraded. It is closed by now.
 	Tunnel bool
 
 	Endpoint  string        // the last one tried; "" if none was
-	Attempts  int           // endpoints tried
+	Attempts  int           // tries, each at its endpoint
 	Reused    bool          // the last attempt went over a used connection
-	BytesIn   int64         // of the request's body, read from the client
-	BytesOut  int64         // of the answer's body, written to the client
+	BytesIn   int64         // of the request's body, or from the tunnel's client
+	BytesOut  int64         // of the answer's body, or to the tunnel's client
 	Queued    time.Duration // waiting for a place
-	FirstByte time.Duration // from the choice of an endpoint to the answer's head; 0 without one
-	Upstream  time.Duration // from the choice of an endpoint to the end
+	FirstByte time.Duration // from the choice of the last endpoint to the answer's head; 0 without one
+	Upstream  time.Duration // from the choice of the first endpoint to the end
 }
 
 // Abort ends the handler with [http.ErrAbortHandler] if the answer broke off
 // after its head was out, so that the client sees that it is not whole. Call
 // it last, when the report has been logged and counted.
 func (r *Report) Abort() {
-	if r.HeadSent && r.Code != "" {
+	if r.HeadSent && r.Code != "" && !r.Tunnel {
 		panic(http.ErrAbortHandler)
 	}
 }
 
 // Forward sends r to the cell and streams the answer to w. If the report has
-// a Code and no HeadSent, nothing was written and the caller answers.
-// It ends when both bodies have ended. The end of r's context ends it
-// early, tunnels included, and its cause is in the report; so a caller closes
-// a request whose key changed owner by cancelling a context of its own.
+// a Code and no HeadSent, nothing was written and the caller answers; over
+// HTTP/1 Forward has then set Connection: close where part of the request is
+// still unread. Otherwise call [Report.Abort] when done.
+//
+// It returns when the answer has ended, or the tunnel. The end of r's context
+// ends it early, and its cause is in the report; so a caller closes a request
+// whose key changed owner by cancelling a context of its own: see [Flights].
 func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, o Options) Report {
-	return Report{Code: cellway.CellUnreachable, Status: 502}
+	t := newTransfer(p, w, r, o)
+	t.run()
+	p.count(&t.rep)
+	return t.rep
+}
+
+// count counts a finished request.
+func (p *Pool) count(r *Report) {
+	switch r.Code {
+	case cellway.CellUnreachable:
+		if r.Attempts == 0 {
+			p.open.Add(1)
+		} else {
+			p.connects.Add(1)
+		}
+	case cellway.CellSaturated:
+		p.saturated.Add(1)
+	case cellway.CellTimeout:
+		p.timeouts.Add(1)
+	case cellway.CellProtocol:
+		p.protocol.Add(1)
+	case Stopped:
+		p.stopped.Add(1)
+	case ClientGone, cellway.ClientTimeout, cellway.BadRequest, cellway.BodyTooLarge:
+		p.clientGone.Add(1)
+	}
 }

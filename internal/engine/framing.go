@@ -33,6 +33,7 @@ type framing struct {
 	phase   phase
 	begun   bool  // a head has been read
 	scanned int   // bytes of the unfinished head or trailers already scanned
+	ended   int64 // requests that went by whole
 	left    int64 // of the body or chunk
 	extra   int64 // framing bytes beyond what ordinary chunks need
 }
@@ -62,7 +63,7 @@ func (f *framing) step(b []byte) (took int, r Reason) {
 		took = int(min(f.left, int64(len(b))))
 		if f.left -= int64(took); f.left == 0 {
 			if f.phase == inBody {
-				f.phase = inHead
+				f.end()
 			} else {
 				f.phase = inChunkEnd
 			}
@@ -117,6 +118,8 @@ func (f *framing) takeHead(b []byte) (int, Reason) {
 		f.phase, f.extra = inChunkSize, 0
 	case f.head.Length > 0:
 		f.phase, f.left = inBody, f.head.Length
+	default:
+		f.end()
 	}
 	return length, OK
 }
@@ -190,7 +193,7 @@ func (f *framing) takeTrailers(b []byte) (int, Reason) {
 		if b[1] != '\n' {
 			return 0, ReasonBareCR
 		}
-		f.phase = inHead
+		f.end()
 		return 2, OK
 	}
 	length, next, r := ScanHead(b, f.scanned)
@@ -216,6 +219,12 @@ func (f *framing) takeTrailers(b []byte) (int, Reason) {
 		}
 		rest = rest[end+2:]
 	}
-	f.phase = inHead
+	f.end()
 	return length, OK
+}
+
+// end ends a request.
+func (f *framing) end() {
+	f.phase = inHead
+	f.ended++
 }

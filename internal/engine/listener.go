@@ -261,16 +261,26 @@ func checkedConn(c net.Conn) *Conn {
 
 // serve hands requests on and answers those that stand for refused heads.
 func (k *Checker) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 2 {
+	c := connOf(r.Context())
+	switch {
+	case r.ProtoMajor == 2:
 		if reason := checkHTTP2(r); reason != OK {
 			k.count(reason)
 			k.answer(w, r, reason)
 			return
 		}
-	} else if c := connOf(r.Context()); c != nil && r.Method == refusedMethod {
+	case c != nil && r.Method == refusedMethod:
 		w.Header().Set("Connection", "close")
 		k.answer(w, r, c.refused())
 		return
+	case c != nil:
+		c.served++
+		if hasBody(r) {
+			// Else an answer waits until the client has sent its body, which it
+			// may never do.
+			http.NewResponseController(w).EnableFullDuplex()
+			defer c.leftBy(c.served)
+		}
 	}
 	next.ServeHTTP(w, r)
 }

@@ -2,53 +2,134 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/cellway/cellway"
 )
 
 // Pools holds a [Pool] for each cell of the map in use.
-type Pools struct{ cfg Config }
+type Pools struct {
+	cfg     *settings
+	names   *names
+	buffers buffers
+
+	cells atomic.Pointer[map[cellway.CellID]*Pool] // read by requests
+
+	mu sync.Mutex // held by whoever replaces cells
+}
 
 // New returns Pools without cells. It starts nothing: see [Pools.Run].
-func New(cfg Config) (*Pools, error) { return &Pools{cfg: cfg}, nil }
+func New(cfg Config) (*Pools, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	p := &Pools{cfg: newSettings(cfg)}
+	p.names = newNames(p.cfg.Resolver, p.cfg.ResolveEvery, p.cfg.Log, p.addressesChanged)
+	p.cells.Store(new(map[cellway.CellID]*Pool))
+	return p, nil
+}
 
 // Run looks names up until ctx ends, off every request's path. It returns the
-// cause of ctx's end.
-func (p *Pools) Run(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+// cause of ctx's end. A request to an endpoint whose name has no address yet
+// waits for Run's answer no longer than for a connection.
+func (p *Pools) Run(ctx context.Context) error { return p.names.run(ctx) }
 
 // Update makes the pools those of cells, all the cells of a map. The pool of
 // a cell that stays is kept with its counters, breaker and requests in flight,
 // and so is each of its endpoints that stays. What has gone takes no new
 // request, finishes those it has, and then closes its connections.
-func (p *Pools) Update(cells []cellway.Cell) {}
+func (p *Pools) Update(cells []cellway.Cell) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := *p.cells.Load()
+	now := make(map[cellway.CellID]*Pool, len(cells))
+	for i := range cells {
+		c := &cells[i]
+		if len(c.Endpoints) == 0 {
+			continue
+		}
+		pool := old[c.ID]
+		if pool == nil {
+			pool = newPool(p, c.ID)
+		}
+		if !pool.update(c.Endpoints) {
+			continue
+		}
+		now[c.ID] = pool
+	}
+	p.cells.Store(&now)
+	for id, pool := range old {
+		if now[id] != pool {
+			pool.update(nil)
+		}
+	}
+}
 
 // Cell returns the pool of a cell, or nil if the last [Pools.Update] had no
 // such cell or it has no endpoint.
-func (p *Pools) Cell(id cellway.CellID) *Pool { return nil }
+func (p *Pools) Cell(id cellway.CellID) *Pool { return (*p.cells.Load())[id] }
 
 // Stats returns the figures of each cell, in the order of their ids.
-func (p *Pools) Stats() []Stats { return nil }
+func (p *Pools) Stats() []Stats {
+	cells := *p.cells.Load()
+	all := make([]Stats, 0, len(cells))
+	for _, pool := range cells {
+		all = append(all, pool.Stats())
+	}
+	slices.SortFunc(all, func(a, b Stats) int { return strings.Compare(string(a.Cell), string(b.Cell)) })
+	return all
+}
 
 // Addresses returns the last addresses of every name in use, to be kept for
 // the next start.
-func (p *Pools) Addresses() map[string][]netip.Addr { return nil }
+func (p *Pools) Addresses() map[string][]netip.Addr { return p.names.export() }
 
 // SetAddresses gives names their last known addresses. It changes no name
 // that was looked up since the start.
-func (p *Pools) SetAddresses(map[string][]netip.Addr) {}
+func (p *Pools) SetAddresses(addrs map[string][]netip.Addr) { p.names.load(addrs) }
 
-// Close closes idle connections and takes the cells away. Requests in flight
-// go on.
-func (p *Pools) Close() {}
+// Close takes the cells away and closes their idle connections. Requests in
+// flight go on.
+func (p *Pools) Close() { p.Update(nil) }
 
-// A Pool is all that this router holds of one cell: its endpoints with their
-// connections, its limits, its breaker, its figures. Nothing in it is shared
-// with another cell.
-type Pool struct{}
+// addressesChanged closes idle connections to a host's old addresses.
+func (p *Pools) addressesChanged(host string) {
+	for _, pool := range *p.cells.Load() {
+		for _, e := range *pool.endpoints.Load() {
+			if e.host == host {
+				e.closeIdle()
+			}
+		}
+	}
+}
 
-// ID returns the cell's id.
-func (p *Pool) ID() cellway.CellID { return "" }
+// buffers lends out buffers for bodies.
+type buffers struct{ large, small sync.Pool }
 
-// Stats returns the pool's figures.
-func (p *Pool) Stats() Stats { return Stats{} }
+const (
+	largeBuffer = 32 << 10
+	smallBuffer = 4 << 10
+)
+
+func (b *buffers) get() *[]byte {
+	if p, ok := b.large.Get().(*[]byte); ok {
+		return p
+	}
+	return new(make([]byte, largeBuffer))
+}
+
+func (b *buffers) put(p *[]byte) { b.large.Put(p) }
+
+func (b *buffers) getSmall() *[]byte {
+	if p, ok := b.small.Get().(*[]byte); ok {
+		return p
+	}
+	return new(make([]byte, smallBuffer))
+}
+
+func (b *buffers) putSmall(p *[]byte) { b.small.Put(p) }

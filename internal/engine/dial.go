@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// A connectError says that no connection to an endpoint came about, so that
+// nothing was sent.
+type connectError struct {
+	endpoint string
+	err      error
+}
+
+func (e *connectError) Error() string { return fmt.Sprintf("connect to %s: %v", e.endpoint, e.err) }
+func (e *connectError) Unwrap() error { return e.err }
+
+var errConnectSlow = errors.New("no connection in time")
+
+// dial opens a cleartext connection to e. http.Transport calls it.
+func (e *endpoint) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	c, err := e.connect(ctx, network, nil)
+	if err != nil {
+		return nil, err // not a typed nil
+	}
+	return c, nil
+}
+
+// dialTLS returns what opens a connection to e and ends TLS with it, offering
+// protos.
+func (e *endpoint) dialTLS(protos ...string) func(ctx context.Context, network, _ string) (net.Conn, error) {
+	cfg := e.cfg.TLS.client(e.pool.id, e.host, protos)
+	return func(ctx context.Context, network, _ string) (net.Conn, error) { return e.connect(ctx, network, cfg) }
+}
+
+// connect connects to one of e's addresses and tells the breakers how it went.
+func (e *endpoint) connect(outer context.Context, network string, secure *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(outer, endless(e.cfg.Timeouts.Connect), errConnectSlow)
+	defer cancel()
+	c, err := e.reach(ctx, network)
+	if err == nil && secure != nil {
+		tc := tls.Client(c, secure)
+		if err = tc.HandshakeContext(ctx); err != nil {
+			c.Close()
+		}
+		c = tc
+	}
+	if err != nil {
+		if outer.Err() == nil { // else nobody wanted it any longer
+			e.pool.connectFailed(e, err)
+		}
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+			err = cause
+		}
+		return nil, &connectError{e.name, err}
+	}
+	e.pool.connected(e)
+	return c, nil
+}
+
+// reach connects to the first of e's addresses that answers, starting with
+// another one each time.
+func (e *endpoint) reach(ctx context.Context, network string) (net.Conn, error) {
+	addrs := e.literal
+	if e.name2addr != nil {
+		var err error
+		if addrs, err = e.name2addr.addresses(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var errs error
+	start := int(e.turn.Add(1)-1) % len(addrs)
+	for i := range addrs {
+		a := netip.AddrPortFrom(addrs[(start+i)%len(addrs)], e.port)
+		// Each address gets its share of the time that is left.
+		try, cancel := ctx, context.CancelFunc(func() {})
+		if end, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
+			try, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(len(addrs)-i))
+		}
+		c, err := e.cfg.Dial(try, network, a.String())
+		cancel()
+		if err == nil {
+			cc := &cellConn{Conn: c, buffers: e.buffers}
+			cc.start.Store(-1)
+			return cc, nil
+		}
+		errs = errors.Join(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errs
+}
+
+// client returns how to speak TLS to an endpoint at host of a cell.
+func (t *TLS) client(cell cellway.CellID, host string, protos []string) *tls.Config {
+	name := string(cell)
+	if t.PeerSuffix != "" {
+		name += "." + t.PeerSuffix
+	}
+	byCell := func(leaf *x509.Certificate) bool {
+		for _, n := range leaf.DNSNames {
+			if strings.EqualFold(n, string(cell)) || strings.EqualFold(n, name) {
+				return true
+			}
+		}
+		return false
+	}
+	byHost := func(leaf *x509.Certificate) bool { return leaf.VerifyHostname(host) == nil }
+	sni := name
+	if t.Peer == PeerIsHost {
+		sni = host
+	}
+	return &tls.Config{
+		MinVersion:           tls.VersionTLS12,
+		NextProtos:           protos,
+		ServerName:           sni,
+		GetClientCertificate: t.ClientCertificate,
+		// The name is judged below, by our own rule; so is the chain.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 {
+				return errors.New("the cell showed no certificate")
+			}
+			leaf := s.PeerCertificates[0]
+			between := x509.NewCertPool()
+			for _, c := range s.PeerCertificates[1:] {
+				between.AddCert(c)
+			}
+			if _, err := leaf.Verify(x509.VerifyOptions{Roots: t.Roots, Intermediates: between}); err != nil {
+				return err
+			}
+			switch {
+			case t.Peer != PeerIsHost && byCell(leaf), t.Peer != PeerIsCell && byHost(leaf):
+				return nil
+			case t.Peer == PeerIsHost:
+				return fmt.Errorf("the certificate is not for host %s but for %q", host, leaf.DNSNames)
+			}
+			return fmt.Errorf("the certificate is not for cell %s but for %q", cell, leaf.DNSNames)
+		},
+	}
+}
+
+// A cellConn is a connection to a cell. It knows what was sent over it.
+type cellConn struct {
+	net.Conn
+	buffers *buffers
+
+	sent  atomic.Int64 // bytes in all
+	start atomic.Int64 // sent when the HTTP/1 request under way began; -1: none
+	cut   atomic.Bool  // the cell takes nothing more
+}
+
+// Write hides an error in mid-request. A cell may answer early and close, and
+// its answer is then what counts: it is still on its way, or the reader will
+// meet the error as well.
+func (c *cellConn) Write(p []byte) (int, error) {
+	if c.cut.Load() {
+		return len(p), nil
+	}
+	n, err := c.Conn.Write(p)
+	sent := c.sent.Add(int64(n))
+	if start := c.start.Load(); err != nil && start >= 0 && sent > start && !errors.Is(err, net.ErrClosed) {
+		c.cut.Store(true)
+		return len(p), nil
+	}
+	return n, err
+}
+
+// begin marks the start of an HTTP/1 request.
+func (c *cellConn) begin() { c.start.Store(c.sent.Load()) }
+
+// untouched reports whether nothing was sent of the request under way.
+func (c *cellConn) untouched() bool { return c.sent.Load() == c.start.Load() }
+
+// ReadFrom copies a request's body with a buffer that is used again.
+func (c *cellConn) ReadFrom(r io.Reader) (int64, error) {
+	b := c.buffers.get()
+	defer c.buffers.put(b)
+	return io.CopyBuffer(struct{ io.Writer }{c}, r, *b)
+}
+
+// CloseWrite ends the writing side, where the connection can.
+func (c *cellConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// cellConnOf returns the cellConn under a connection of a transport.
+func cellConnOf(c net.Conn) *cellConn {
+	if tc, ok := c.(*tls.Conn); ok {
+		c = tc.NetConn()
+	}
+	cc, _ := c.(*cellConn)
+	return cc
+}

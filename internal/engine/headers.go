@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// hopByHop are the fields that speak to the next hop only: RFC 9110, section
+// 7.6.1, and what is treated so by custom.
+var hopByHop = map[string]bool{
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true,
+	"Proxy-Authorization": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+	"Http2-Settings": true,
+}
+
+func isHopByHop(name string) bool { return hopByHop[name] }
+
+// kept are fields that no client may have removed by naming them in its
+// Connection field: they say who or where, or somebody before us set them.
+var kept = []string{
+	"host", "authorization", "cookie", "content-type", "content-length", "content-encoding", "expect",
+	"origin", "referer", "user-agent", "accept", "via", "forwarded", "x-real-ip", "x-tenant-id",
+	"traceparent", "tracestate", "baggage", "idempotency-key",
+}
+
+// isKept reports whether a Connection field may not remove the field.
+func isKept(name string) bool {
+	return isCellField(name) || hasFoldPrefix(name, "x-forwarded-") || hasFoldPrefix(name, "sec-") ||
+		slices.ContainsFunc(kept, func(k string) bool { return strings.EqualFold(k, name) })
+}
+
+// isCellField reports whether a field is one of ours, or looks so to a server
+// that keeps fields in environment variables, where "_" and "-" are one.
+func isCellField(name string) bool { return hasFoldPrefix(name, "x-cell-") }
+
+// isLookalike reports whether a field's name is spelt with "_" and then reads
+// like one that routers set.
+func isLookalike(name string) bool {
+	return strings.IndexByte(name, '_') >= 0 &&
+		(hasFoldPrefix(name, "x-cell-") || hasFoldPrefix(name, "x-forwarded-") || hasFoldPrefix(name, "x-real-ip") || hasFoldPrefix(name, "x-tenant-id"))
+}
+
+// hasFoldPrefix reports whether s starts with prefix, which is in lower case,
+// but for case and with "_" for "-".
+func hasFoldPrefix(s, prefix string) bool {
+	if len(s) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := s[i]
+		switch {
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		case c == '_':
+			c = '-'
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// namedByConnection returns the fields that the Connection field removes.
+func namedByConnection(h http.Header) (names []string) {
+	for _, v := range h["Connection"] {
+		for e := range strings.SplitSeq(v, ",") {
+			if e = strings.Trim(e, " \t"); e != "" && !isKept(e) {
+				names = append(names, http.CanonicalHeaderKey(e))
+			}
+		}
+	}
+	return names
+}
+
+// outHeader returns the header that goes to the cell.
+func (t *transfer) outHeader() http.Header {
+	in := t.in.Header
+	out := make(http.Header, len(in)+8)
+	named := namedByConnection(in)
+	for name, v := range in {
+		if isHopByHop(name) || isCellField(name) || isLookalike(name) || slices.Contains(named, name) {
+			continue
+		}
+		out[name] = v
+	}
+	if t.kind == upgrade {
+		out["Connection"] = []string{"Upgrade"}
+		out["Upgrade"] = in["Upgrade"]
+	} else if wantsTrailers(in) {
+		out["Te"] = []string{"trailers"}
+		if t.in.ProtoMajor == 1 {
+			out["Connection"] = []string{"TE"}
+		}
+	}
+	if !t.in.ProtoAtLeast(1, 1) {
+		delete(out, "Expect") // HTTP/1.0 knows no 100
+	}
+	if t.o.Header != nil {
+		t.o.Header(out)
+	}
+	// Only the client's own words: http.Transport adds a User-Agent else, and
+	// replays a request, whatever its method, that has an Idempotency-Key
+	// under its canonical name.
+	if _, ok := out["User-Agent"]; !ok {
+		out["User-Agent"] = nil
+	}
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := out[name]; ok {
+			delete(out, name)
+			out[strings.ToLower(name)] = v
+		}
+	}
+	return out
+}
+
+// wantsTrailers reports whether a TE field accepts trailers.
+func wantsTrailers(h http.Header) bool {
+	for _, v := range h["Te"] {
+		if hasListToken([]byte(v), "trailers") {
+			return true
+		}
+	}
+	return false
+}
+
+// upgradable returns whether a request asks to switch to a protocol that is
+// relayed. HTTP/2 in cleartext and TLS are not: inside them a client would
+// speak to the cell past the router.
+func upgradable(r *http.Request) bool {
+	if r.ProtoMajor != 1 || r.ProtoMinor < 1 || len(r.Header["Upgrade"]) != 1 {
+		return false
+	}
+	asked := false
+	for _, v := range r.Header["Connection"] {
+		asked = asked || hasListToken([]byte(v), "upgrade")
+	}
+	p := strings.ToLower(r.Header["Upgrade"][0])
+	name, _, _ := strings.Cut(p, "/")
+	return asked && isToken([]byte(name)) && name != "h2c" && name != "h2" && name != "http" && name != "tls" &&
+		!strings.ContainsAny(p, ", \t")
+}
+
+// isGRPC reports whether a request is gRPC, which needs HTTP/2 all the way.
+func isGRPC(r *http.Request) bool {
+	rest, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	return ok && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// setTarget makes u ask for the target of r, byte for byte. host is what the
+// request's Host will be.
+func setTarget(u *url.URL, r *http.Request, host string) {
+	target := r.RequestURI
+	if target == "" {
+		target = r.URL.RequestURI()
+	}
+	if rest, ok := cutScheme([]byte(target)); ok { // absolute-form becomes origin-form
+		if i := strings.IndexAny(string(rest), "/?"); i < 0 {
+			target = "/"
+			if r.Method == http.MethodOptions {
+				target = "*"
+			}
+		} else if target = string(rest[i:]); target[0] == '?' {
+			target = "/" + target
+		}
+	}
+	path, query, ok := strings.Cut(target, "?")
+	u.RawQuery, u.ForceQuery = query, ok && query == ""
+	if !strings.HasPrefix(path, "//") {
+		u.Opaque = path
+		return
+	}
+	// net/url takes an Opaque with two slashes for an authority.
+	u.RawPath = path
+	u.Path, _ = url.PathUnescape(path)
+	if u.RequestURI() != target {
+		// It would be escaped anew. The absolute form has no such trouble, and
+		// every server must accept it.
+		u.RawPath, u.Path, u.Opaque = "", "", "//"+host+path
+	}
+}
+
+// answerHeader copies the cell's header to the client's, less what is not for
+// it. (A Connection field that also says close never gets here: http.Transport
+// takes it away, so what it names beside goes on. No harm is in that.)
+func (t *transfer) answerHeader(dst, src http.Header) {
+	named := namedByConnection(src)
+	for name, v := range src {
+		if isHopByHop(name) || slices.Contains(named, name) || !t.o.KeepCellHeaders && isCellField(name) {
+			continue
+		}
+		dst[name] = v
+	}
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// errFull says that a cell, in this router, is at its limit.
+var errFull = errors.New("the cell is at its limit in this router")
+
+// A gate lets a bounded number in and lets a bounded number wait, in turn and
+// for a bounded time.
+type gate struct {
+	limit, pending int
+	wait           time.Duration
+
+	mu    sync.Mutex
+	in    int
+	queue list.List // of chan struct{}, closed when its owner is let in
+}
+
+// enter returns nil when the caller is in and must leave; errFull when there
+// is no room, or none in time; the cause of ctx's end otherwise.
+func (g *gate) enter(ctx context.Context) error {
+	g.mu.Lock()
+	if g.in < g.limit && g.queue.Len() == 0 {
+		g.in++
+		g.mu.Unlock()
+		return nil
+	}
+	if g.queue.Len() >= g.pending {
+		g.mu.Unlock()
+		return errFull
+	}
+	turn := make(chan struct{})
+	place := g.queue.PushBack(turn)
+	g.mu.Unlock()
+
+	timer := time.NewTimer(g.wait)
+	defer timer.Stop()
+	err := errFull
+	select {
+	case <-turn:
+		return nil
+	case <-timer.C:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	g.mu.Lock()
+	select {
+	case <-turn: // let in at the last moment
+		g.mu.Unlock()
+		g.leave()
+	default:
+		g.queue.Remove(place)
+		g.mu.Unlock()
+	}
+	return err
+}
+
+// leave makes room for the next.
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if first := g.queue.Front(); first != nil && g.in <= g.limit {
+		close(g.queue.Remove(first).(chan struct{}))
+		return
+	}
+	g.in--
+}
+
+// load returns how many are in and how many wait.
+func (g *gate) load() (in, waiting int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.in, g.queue.Len()
+}

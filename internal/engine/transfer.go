@@ -1,0 +1,456 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// maxInterim is how many 1xx answers one request may get.
+const maxInterim = 16
+
+// maxFresh is how often a request is sent again because a used connection
+// turned out closed before anything was sent.
+const maxFresh = 2
+
+var (
+	errOpen       = errors.New("the cell is left alone for a while")
+	errNoEndpoint = errors.New("the cell has no endpoint left to try")
+	errInterim    = errors.New("the cell sent too many interim answers")
+	errSwitch     = errors.New("the cell switched protocols unasked")
+	errStatus     = errors.New("the cell's status is none")
+	errDone       = errors.New("the request has ended")
+)
+
+// A kind says which connections a request needs.
+type kind uint8
+
+const (
+	plain kind = iota
+	upgrade
+	grpc
+)
+
+// A transfer is one call of Forward.
+type transfer struct {
+	pool *Pool
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	in   *http.Request
+	o    Options
+	rep  Report
+	kind kind
+
+	ctx    context.Context // ends with the client, the watch, the caller, or us
+	cancel context.CancelCauseFunc
+	watch  watch
+	trace  context.Context // ctx with our hooks
+	header http.Header     // what goes to the cell
+	began  time.Time       // the first attempt
+	tried  time.Time       // the last attempt
+
+	hasBody  bool
+	expects  bool        // the client waits for a 100
+	duplex   bool        // net/http leaves the body to us
+	trailers http.Header // filled when the body has ended
+
+	bytesIn   atomic.Int64
+	bodyEOF   atomic.Bool
+	bodyErr   atomic.Pointer[error]
+	streaming atomic.Bool // the answer's head is out
+	asked     atomic.Bool // the cell sent a 100
+	heard     atomic.Bool // the cell sent anything
+
+	mu     sync.Mutex
+	endp   *endpoint
+	conn   *cellConn // of the last attempt, if it is HTTP/1
+	sent   int64     // over conn before this request
+	reused bool
+	bodies []*sentBody
+
+	interimMu  sync.Mutex // held while an interim answer is written
+	silent     bool       // w is for the final answer now
+	interim    atomic.Int32
+	interimNow atomic.Bool
+}
+
+func newTransfer(p *Pool, w http.ResponseWriter, r *http.Request, o Options) *transfer {
+	t := &transfer{pool: p, w: w, rc: http.NewResponseController(w), in: r, o: o, hasBody: hasBody(r)}
+	switch {
+	case upgradable(r):
+		t.kind = upgrade
+	case isGRPC(r):
+		t.kind = grpc
+	}
+	t.expects = t.hasBody && r.ProtoAtLeast(1, 1) && hasListToken([]byte(r.Header.Get("Expect")), "100-continue")
+	return t
+}
+
+// run does it all and fills rep.
+func (t *transfer) run() {
+	t.pool.requests.Add(1)
+	if t.o.MaxBody > 0 && t.in.ContentLength > t.o.MaxBody {
+		t.fail(cellway.BodyTooLarge, 413, errBodyTooLarge)
+		return
+	}
+	start := time.Now()
+	if t.pool.breaker.refuses(start, t.o.Tenant) {
+		t.fail(cellway.CellUnreachable, 503, errOpen)
+		return
+	}
+	gate := &t.pool.gate
+	if t.kind == upgrade {
+		gate = &t.pool.tunnels
+	}
+	err := gate.enter(t.in.Context())
+	t.began = time.Now()
+	t.rep.Queued = t.began.Sub(start)
+	switch {
+	case err == errFull:
+		t.fail(cellway.CellSaturated, 503, err)
+		return
+	case err != nil:
+		t.failGone()
+		return
+	}
+	defer gate.leave()
+
+	limits := &t.pool.all.cfg.Timeouts
+	t.ctx, t.cancel = context.WithCancelCause(t.in.Context())
+	silence := limits.ClientBody
+	if t.kind == grpc {
+		silence = limits.Idle // a stream may be silent for its own reasons
+	}
+	t.watch.start(limits, silence, t.cancel)
+	defer t.watch.stop()
+	if t.hasBody {
+		if t.o.Body != nil {
+			t.o.Body.rc.Store(t.rc)
+		}
+		if t.in.ProtoMajor == 1 {
+			// Else net/http reads the body to its end before the answer's head.
+			t.duplex = t.rc.EnableFullDuplex() == nil
+		}
+	}
+	letGo := context.AfterFunc(t.ctx, t.unblock)
+
+	resp := t.reach()
+	if resp != nil {
+		t.take(resp)
+	}
+
+	letGo()
+	t.cancel(errDone) // before the body is closed: over HTTP/2 that waits
+	if resp != nil {
+		resp.Body.Close()
+	}
+	t.releaseBody()
+	if t.endp != nil {
+		t.endp.leave()
+	}
+	t.rep.BytesIn += t.bytesIn.Load()
+	t.rep.Upstream = time.Since(t.began)
+}
+
+// reach sends the request to endpoint after endpoint until an answer's head is
+// there, and reports what stands against it if there is none.
+func (t *transfer) reach() *http.Response {
+	p := t.pool
+	switch p.breaker.ask(time.Now(), t.o.Tenant) {
+	case refused:
+		t.fail(cellway.CellUnreachable, 503, errOpen)
+		return nil
+	case asProbe:
+		defer p.breaker.ended(t.o.Tenant)
+	}
+	t.header = t.outHeader()
+	t.trace = httptrace.WithClientTrace(t.ctx, t.hooks())
+	err := errNoEndpoint
+	var tried []*endpoint
+	for fresh := 0; t.rep.Attempts < p.all.cfg.Attempts+maxFresh; {
+		e, probe := p.pick(time.Now(), t.o.Tenant, tried)
+		if e == nil {
+			break
+		}
+		var resp *http.Response
+		resp, err = t.attempt(e)
+		if probe {
+			e.breaker.ended(t.o.Tenant)
+		}
+		if err == nil {
+			return resp
+		}
+		if t.ctx.Err() != nil || !t.mayResend() {
+			break
+		}
+		if _, ok := errors.AsType[*connectError](err); ok {
+			if tried = append(tried, e); len(tried) == p.all.cfg.Attempts {
+				break
+			}
+		} else if fresh++; fresh > maxFresh || !t.nothingSent() {
+			break
+		}
+		e.leave()
+		t.mu.Lock()
+		t.endp = nil
+		t.mu.Unlock()
+	}
+	t.failReach(err)
+	return nil
+}
+
+// attempt sends the request to e once. Where it returns an answer, that one's
+// body is the caller's to close.
+func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
+	t.rep.Attempts++
+	t.rep.Endpoint = e.name
+	t.tried = time.Now()
+	e.enter()
+	t.mu.Lock()
+	t.endp, t.conn = e, nil
+	t.mu.Unlock()
+	t.watch.enter(connecting)
+	tr := e.plain
+	switch t.kind {
+	case upgrade:
+		tr = e.switchable
+	case grpc:
+		tr = e.grpc
+	}
+	resp, err := tr.RoundTrip(t.outRequest(e))
+	if err != nil {
+		return nil, err
+	}
+	t.watch.enter(streaming)
+	t.rep.FirstByte = time.Since(t.tried)
+	t.rep.Status = resp.StatusCode
+	t.mu.Lock()
+	t.rep.Reused = t.reused
+	t.mu.Unlock()
+	p := t.pool
+	p.answered(e)
+	p.answers.Add(1)
+	p.observe(t.rep.FirstByte)
+	if resp.StatusCode >= 500 {
+		p.serverErrors.Add(1)
+	}
+	return resp, nil
+}
+
+// outRequest returns the request for e.
+func (t *transfer) outRequest(e *endpoint) *http.Request {
+	in := t.in
+	out := &http.Request{
+		Method: in.Method, Host: in.Host, Header: t.header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		URL: &url.URL{Scheme: e.scheme, Host: e.authority},
+	}
+	host := in.Host
+	if host == "" {
+		host = e.authority
+	}
+	setTarget(out.URL, in, host)
+	if b := t.newBody(); b != nil {
+		out.Body = b
+		out.ContentLength = in.ContentLength
+		if in.ContentLength < 0 {
+			out.TransferEncoding = []string{"chunked"} // else a GET's body is waited for
+			t.trailers = make(http.Header)
+			for name := range in.Trailer {
+				if !isHopByHop(name) && !isCellField(name) {
+					t.trailers[name] = nil
+				}
+			}
+			out.Trailer = t.trailers
+		}
+		if t.o.Body != nil {
+			out.GetBody = t.bodyAgain
+		}
+	}
+	return out.WithContext(t.trace)
+}
+
+// hooks returns what http.Transport tells us.
+func (t *transfer) hooks() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			t.watch.enter(awaiting)
+			c := cellConnOf(i.Conn)
+			if tc, ok := i.Conn.(*tls.Conn); ok && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
+				c = nil // it carries other requests too
+			}
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.conn, t.reused = c, i.Reused
+			if c != nil {
+				c.begin()
+			}
+		},
+		GotFirstResponseByte: func() { t.heard.Store(true) },
+		Got100Continue:       func() { t.asked.Store(true) },
+		Got1xxResponse:       t.forwardInterim,
+	}
+}
+
+// nothingSent reports whether the last attempt found its used connection
+// closed before it sent a byte.
+func (t *transfer) nothingSent() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reused && t.conn != nil && t.conn.untouched()
+}
+
+// unwanted reports whether the cell answered for good though the client waits
+// to be asked for its body.
+func (t *transfer) unwanted() bool {
+	return t.expects && t.heard.Load() && !t.asked.Load() && t.interim.Load() == 0
+}
+
+// forwardInterim sends a 1xx answer on. The 100 goes by itself when the body
+// is asked for.
+func (t *transfer) forwardInterim(code int, h textproto.MIMEHeader) error {
+	t.mu.Lock()
+	e := t.endp
+	t.mu.Unlock()
+	if e != nil {
+		t.pool.answered(e)
+	}
+	t.watch.move()
+	if code == http.StatusContinue {
+		return nil
+	}
+	if t.interim.Add(1) > maxInterim {
+		return errInterim
+	}
+	t.interimMu.Lock()
+	defer t.interimMu.Unlock()
+	if t.silent || !t.in.ProtoAtLeast(1, 1) {
+		return nil
+	}
+	t.interimNow.Store(true)
+	defer t.interimNow.Store(false)
+	dst := t.w.Header()
+	add := make(http.Header)
+	t.answerHeader(add, http.Header(h))
+	for name, v := range add {
+		if _, ok := dst[name]; ok {
+			delete(add, name)
+		} else {
+			dst[name] = v
+		}
+	}
+	t.w.WriteHeader(code)
+	for name := range add {
+		delete(dst, name)
+	}
+	return nil
+}
+
+// silence ends interim answers: from now on w is for the final one.
+func (t *transfer) silence() {
+	t.interimMu.Lock()
+	defer t.interimMu.Unlock()
+	t.silent = true
+}
+
+// fail reports what stands against an answer from the cell.
+func (t *transfer) fail(code cellway.Code, status int, err error) {
+	t.silence()
+	t.rep.Code, t.rep.Err = code, err
+	if !t.rep.HeadSent {
+		t.rep.Status = status
+		t.closeAfter()
+	}
+}
+
+// closeAfter has net/http close an HTTP/1 connection after the answer if part
+// of the request is still unread. Nobody can say what the rest would be taken
+// for.
+func (t *transfer) closeAfter() {
+	if t.duplex && !t.bodyEnded() {
+		t.w.Header().Set("Connection", "close")
+	}
+}
+
+// failReach sorts the error of a request that got no answer's head.
+func (t *transfer) failReach(err error) {
+	cause := context.Cause(t.ctx)
+	switch {
+	case cause == errFirstByte:
+		t.pool.timedOut(t.endp, t.o.Tenant)
+		t.fail(cellway.CellTimeout, 504, cause)
+	case t.failClient(cause):
+	default:
+		if ce, ok := errors.AsType[*connectError](err); ok || err == errNoEndpoint {
+			if ok {
+				err = ce
+			}
+			t.fail(cellway.CellUnreachable, 502, err)
+			return
+		}
+		t.fail(cellway.CellProtocol, 502, err)
+	}
+}
+
+// failClient sorts what did not go wrong in the cell: the watch, the client,
+// its body, the caller. It returns false if it was none of these.
+func (t *transfer) failClient(cause error) bool {
+	switch cause {
+	case errWhole:
+		t.fail(cellway.CellTimeout, 504, cause)
+		return true
+	case errClientSlow:
+		t.fail(cellway.ClientTimeout, 408, cause)
+		return true
+	}
+	if p := t.bodyErr.Load(); p != nil && t.failBody(*p) {
+		return true
+	}
+	if t.in.Context().Err() != nil {
+		t.failGone()
+		return true
+	}
+	return false
+}
+
+// failBody sorts an error of the client's body, and returns false if it only
+// follows from another.
+func (t *transfer) failBody(err error) bool {
+	if c := connOf(t.in.Context()); c != nil && c.refused() != OK {
+		t.fail(cellway.BadRequest, 400, &Refusal{c.refused()})
+		return true
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok || err == errBodyTooLarge {
+		t.fail(cellway.BodyTooLarge, 413, err)
+		return true
+	}
+	if errors.Is(err, errBodyClosed) || isDeadline(err) {
+		return false
+	}
+	if isGone(err) || t.in.Context().Err() != nil {
+		t.fail(ClientGone, statusClientGone, fmt.Errorf("read the request's body: %w", err))
+		return true
+	}
+	t.fail(cellway.BadRequest, 400, fmt.Errorf("read the request's body: %w", err))
+	return true
+}
+
+// failGone sorts the end of the request's own context.
+func (t *transfer) failGone() {
+	cause := context.Cause(t.in.Context())
+	if cause == nil || errors.Is(cause, context.Canceled) {
+		t.fail(ClientGone, statusClientGone, errors.New("the client went away"))
+		return
+	}
+	t.fail(Stopped, 503, cause)
+}

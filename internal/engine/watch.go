@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// Why a watch ends a request.
+var (
+	errFirstByte    = errors.New("the cell sent no answer head in time")
+	errClientSlow   = errors.New("the client sent no more of its body in time")
+	errCellStalled  = errors.New("the answer stood still for too long")
+	errClientStuck  = errors.New("the client did not read its answer for too long")
+	errTunnelSilent = errors.New("the tunnel was silent for too long")
+	errWhole        = errors.New("the request took too long in all")
+)
+
+// The phases of a request.
+const (
+	connecting int32 = iota // the dial has its own limit
+	awaiting                // for the answer's head
+	streaming               // the answer
+	tunnelling
+)
+
+// A watch ends a request that stands still. It has one timer, which looks no
+// later than the shortest limit, so that progress costs two stores and no
+// timer is reset for it.
+type watch struct {
+	limits *Timeouts
+	body   time.Duration // the longest silence of the client in mid-body
+	end    func(cause error)
+	epoch  time.Time // the zero of the times below
+	timer  *time.Timer
+
+	phase   atomic.Int32
+	moved   atomic.Int64 // when something moved last, or a phase began
+	client  atomic.Int64 // since when the client's body is waited for; 0: it isn't
+	writing atomic.Bool  // to the client
+}
+
+func (w *watch) start(limits *Timeouts, body time.Duration, end func(error)) {
+	w.limits, w.body, w.end = limits, body, end
+	w.epoch = time.Now().Add(-1) // no time is 0
+	w.timer = time.AfterFunc(w.period(), w.look)
+}
+
+func (w *watch) stop() { w.timer.Stop() }
+
+// now returns the time since the epoch, above zero.
+func (w *watch) now() int64 { return int64(time.Since(w.epoch)) }
+
+func (w *watch) enter(phase int32) {
+	w.moved.Store(w.now())
+	w.phase.Store(phase)
+}
+
+func (w *watch) move() { w.moved.Store(w.now()) }
+
+func (w *watch) waitsForClient(yes bool) {
+	now := w.now()
+	w.moved.Store(now)
+	if !yes {
+		now = 0
+	}
+	w.client.Store(now)
+}
+
+// period is the longest time between two looks. A limit that starts to count
+// between them is at least as long, so no look comes late for it.
+func (w *watch) period() time.Duration {
+	p := min(endless(w.limits.FirstByte), endless(w.body), endless(w.limits.Idle))
+	if w.limits.Whole > 0 {
+		p = min(p, w.limits.Whole)
+	}
+	return p
+}
+
+// look ends the request if its time is up, and else sets the timer anew.
+func (w *watch) look() {
+	now := w.now()
+	limit, since, cause := w.judge()
+	left := endless(limit) - time.Duration(now-since)
+	if w.limits.Whole > 0 && w.phase.Load() != tunnelling {
+		if l := w.limits.Whole - time.Duration(now); l < left {
+			left, cause = l, errWhole
+		}
+	}
+	if left <= 0 {
+		w.end(cause)
+		return
+	}
+	w.timer.Reset(min(left, w.period()))
+}
+
+// judge returns the limit that counts now, since when, and what it means.
+func (w *watch) judge() (limit time.Duration, since int64, cause error) {
+	moved := w.moved.Load()
+	switch w.phase.Load() {
+	case awaiting:
+		if c := w.client.Load(); c != 0 {
+			return w.body, c, errClientSlow
+		}
+		return w.limits.FirstByte, moved, errFirstByte
+	case streaming:
+		if w.writing.Load() {
+			return w.limits.Idle, moved, errClientStuck
+		}
+		return w.limits.Idle, moved, errCellStalled
+	case tunnelling:
+		return w.limits.Idle, moved, errTunnelSilent
+	}
+	return -1, moved, nil
+}
