@@ -172,6 +172,9 @@ func (f *Fleet) addCell(id cellway.CellID, addr string) (*part, error) {
 		return nil, err
 	}
 	args := []string{"--id", string(id), "--listen", addr, "--data", dir}
+	if id != SharedName {
+		args = append(args, "--guard")
+	}
 	p := &part{id: id, url: "http://" + addr, args: args}
 	p.Process = f.child(string(id), role.Cell, args, p.url+"/healthz")
 	return p, nil

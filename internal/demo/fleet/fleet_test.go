@@ -117,6 +117,134 @@ func TestASuspendedCellConnectsButDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// upWithoutRouters brings up the control plane and the cells, and registers
+// everything.
+func upWithoutRouters(t *testing.T, f *Fleet) {
+	t.Helper()
+	for _, c := range f.cells {
+		if err := c.Process.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.control.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheMapGivesEveryTenantACell(t *testing.T) {
+	f := newFleet(t)
+	upWithoutRouters(t, f)
+	check := func() {
+		t.Helper()
+		owner, err := f.Owners(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		owned := map[cellway.CellID]int{}
+		for _, id := range f.cfg.Tenants {
+			owned[owner(id)]++
+		}
+		for _, id := range f.Cells() {
+			if n := owned[id]; n < 25 || n > 75 {
+				t.Errorf("%s has %d of 200 tenants", id, n)
+			}
+		}
+		if len(owned) != 4 {
+			t.Errorf("owners: %v", owned)
+		}
+	}
+	check()
+	before := f.Map(t.Context())
+	if before == 0 {
+		t.Error("the map has no version")
+	}
+	if err := f.KillControl(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := f.Map(t.Context()); v != 0 {
+		t.Errorf("a control plane that is down says that the map is %v", v)
+	}
+	if _, err := f.Owners(t.Context()); err == nil {
+		t.Error("a control plane that is down says who owns what")
+	}
+	if err := f.control.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	if after := f.Map(t.Context()); after < before {
+		t.Errorf("the map fell from %v to %v", before, after)
+	}
+}
+
+func TestACellRefusesWhatNoRouterSentToIt(t *testing.T) {
+	f := newFleet(t)
+	if err := f.Start(t.Context(), "cell-002"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.cell("cell-002")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for routed, want := range map[string]int{"": 421, "cell-001": 421, "cell-002": 200} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/orders", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if routed != "" {
+			req.Header.Set(TenantHeader, "tenant-0001")
+			req.Header.Set("X-Cell-Key", "tenant-0001")
+			req.Header.Set("X-Cell-Id", routed)
+			req.Header.Set("X-Cell-Epoch", "1.1")
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("routed to %q: %d, want %d", routed, res.StatusCode, want)
+		}
+	}
+}
+
+func TestADeployChangesTheRelease(t *testing.T) {
+	f := newFleet(t)
+	if err := f.Start(t.Context(), "cell-003"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.cell("cell-003")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := func() string {
+		t.Helper()
+		res, err := http.Get(p.url + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var h orders.Health
+		if err := json.NewDecoder(res.Body).Decode(&h); err != nil {
+			t.Fatal(err)
+		}
+		return h.Release
+	}
+	for _, tc := range []struct {
+		fail int
+		want string
+	}{{60, "v2"}, {0, "v1"}} {
+		if err := f.Deploy(t.Context(), "cell-003", tc.fail); err != nil {
+			t.Fatal(err)
+		}
+		if got := release(); got != tc.want {
+			t.Errorf("release %q, want %q", got, tc.want)
+		}
+	}
+}
+
 func TestUnknownCellsAreNamed(t *testing.T) {
 	f := newFleet(t)
 	for _, err := range []error{

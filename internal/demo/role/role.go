@@ -14,11 +14,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/cellway/cellway"
-	"github.com/cellway/cellway/internal/demo/orders"
 	"github.com/cellway/cellway/internal/demo/proc"
 )
 
@@ -38,8 +36,11 @@ func Run(ctx context.Context, part string, args []string, stdin io.Reader, out i
 	ctx, cancel := proc.Parent(ctx, stdin)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(out, nil))
-	if part == Cell {
+	switch part {
+	case Cell:
 		return runCell(ctx, args, log)
+	case Control:
+		return runControl(ctx, args, log)
 	}
 	return fmt.Errorf("no part is called %q: %w", part, cellway.ErrInvalid)
 }
@@ -67,33 +68,4 @@ func flags(part string) *flag.FlagSet {
 	f := flag.NewFlagSet(part, flag.ContinueOnError)
 	f.SetOutput(os.Stderr)
 	return f
-}
-
-// runCell serves orders.
-func runCell(ctx context.Context, args []string, log *slog.Logger) error {
-	f := flags(Cell)
-	id := f.String("id", "", "the cell's `id`")
-	addr := f.String("listen", "", "`address` to listen on")
-	data := f.String("data", "", "`folder` of the cell's database")
-	release := f.String("release", "v1", "`name` of the release")
-	fail := f.Int("fail-percent", 0, "`percent` of requests that the release fails")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	log = log.With("cell", *id)
-	store, err := orders.OpenStore(ctx, filepath.Join(*data, "orders.db"))
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	service, err := orders.New(orders.Config{Cell: cellway.CellID(*id), Release: *release, FailPercent: *fail, Store: store, Log: log})
-	if err != nil {
-		return err
-	}
-	l, err := listen(ctx, *addr)
-	if err != nil {
-		return err
-	}
-	log.Info("cell serves", "addr", l.Addr(), "release", *release)
-	return orders.Serve(ctx, l, service)
 }
