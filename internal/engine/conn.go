@@ -255,9 +255,10 @@ func (c *Conn) setTimes() {
 }
 
 // leftBy takes in that the handler of a request has returned. If part of the
-// request is still to come, it must do so soon, or nothing more is read from
-// this connection: net/http would go on with the next request wherever it
-// stopped.
+// request is still to come, it must do so soon, because net/http waits for it
+// without a limit, often before it sends the answer. If it does not, nothing
+// more is read from this connection: net/http would go on with the next
+// request wherever it stopped.
 func (c *Conn) leftBy(request int64) {
 	if c.ended.Load() >= request || c.hijacked.Load() {
 		return

@@ -276,9 +276,6 @@ func (k *Checker) serve(next http.Handler, w http.ResponseWriter, r *http.Reques
 	case c != nil:
 		c.served++
 		if hasBody(r) {
-			// Else an answer waits until the client has sent its body, which it
-			// may never do.
-			http.NewResponseController(w).EnableFullDuplex()
 			defer c.leftBy(c.served)
 		}
 	}

@@ -217,7 +217,7 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.tried = time.Now()
 	e.enter()
 	t.mu.Lock()
-	t.endp, t.conn = e, nil
+	t.endp, t.conn, t.reused = e, nil, false
 	t.mu.Unlock()
 	t.watch.enter(connecting)
 	tr := e.plain
@@ -228,15 +228,15 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 		tr = e.grpc
 	}
 	resp, err := tr.RoundTrip(t.outRequest(e))
+	t.mu.Lock()
+	t.rep.Reused = t.reused
+	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	t.watch.enter(streaming)
 	t.rep.FirstByte = time.Since(t.tried)
 	t.rep.Status = resp.StatusCode
-	t.mu.Lock()
-	t.rep.Reused = t.reused
-	t.mu.Unlock()
 	p := t.pool
 	p.answered(e)
 	p.answers.Add(1)

@@ -42,14 +42,15 @@ type watch struct {
 
 func (w *watch) start(limits *Timeouts, body time.Duration, end func(error)) {
 	w.limits, w.body, w.end = limits, body, end
-	w.epoch = time.Now().Add(-1) // no time is 0
+	w.epoch = time.Now()
 	w.timer = time.AfterFunc(w.period(), w.look)
 }
 
 func (w *watch) stop() { w.timer.Stop() }
 
-// now returns the time since the epoch, above zero.
-func (w *watch) now() int64 { return int64(time.Since(w.epoch)) }
+// now returns the time since the epoch and one nanosecond, so that no time is
+// zero.
+func (w *watch) now() int64 { return int64(time.Since(w.epoch)) + 1 }
 
 func (w *watch) enter(phase int32) {
 	w.moved.Store(w.now())
@@ -83,7 +84,7 @@ func (w *watch) look() {
 	limit, since, cause := w.judge()
 	left := endless(limit) - time.Duration(now-since)
 	if w.limits.Whole > 0 && w.phase.Load() != tunnelling {
-		if l := w.limits.Whole - time.Duration(now); l < left {
+		if l := w.limits.Whole - time.Duration(now-1); l < left {
 			left, cause = l, errWhole
 		}
 	}
