@@ -18,6 +18,7 @@ type publisher struct {
 	t       testing.TB
 	key     ed25519.PrivateKey
 	last    *routemap.Map
+	before  *routemap.Map // the one before last
 	version cellway.Version
 	epoch   cellway.Epoch
 }
@@ -88,7 +89,7 @@ func (p *publisher) publish(m *routemap.Map) routemap.Version {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.last = m
+	p.before, p.last = p.last, m
 	return v
 }
 
@@ -147,6 +148,12 @@ func (s *sink) Swap(m *routemap.Map) error {
 	}
 	s.maps = append(s.maps, m)
 	return nil
+}
+
+func (s *sink) setFail(fail func(m *routemap.Map) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
 }
 
 // versions returns the sequences of what the sink was given.
