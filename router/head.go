@@ -30,7 +30,7 @@ func HeadOf(r *http.Request) Head {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		// As it was sent: a parsed URL keeps not every byte.
 		h.Path, h.Query, _ = strings.Cut(r.RequestURI, "?")
-	} else {
+	} else if r.URL != nil {
 		h.Path, h.Query = r.URL.EscapedPath(), r.URL.RawQuery
 	}
 	return h

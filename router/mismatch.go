@@ -1,0 +1,83 @@
+package router
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// guardWait is how long a request that a guard has refused waits for a map
+// that can send it elsewhere.
+const guardWait = 250 * time.Millisecond
+
+// A refusal is a guard's "not mine".
+type refusal struct {
+	epoch cellway.Epoch // the least that it takes for this key
+	by    string        // the cell that said so, if it did
+}
+
+// refusalOf reads a guard's refusal off the head of an answer. Any other 421
+// is the application's own.
+func refusalOf(status int, h http.Header) (refusal, bool) {
+	v := h[EpochHeader]
+	if status != http.StatusMisdirectedRequest || len(v) == 0 {
+		return refusal{}, false
+	}
+	// What can't be read as an epoch asks for none.
+	epoch, _ := cellway.ParseEpoch(v[0])
+	return refusal{epoch, h.Get(CellHeader)}, true
+}
+
+// redirect waits for a map that sends the request elsewhere than the guard
+// that refused it, and takes the request there; it reports false if none came.
+//
+// A map will do if it gives the key an epoch at least as high as the guard's,
+// and another cell, another epoch, or the same cell at other endpoints. What
+// the map then says may also be an answer. The wait ends early when the map in
+// use already has that epoch and nobody has a newer one: then two things
+// disagree that no waiting mends.
+func (x *exchange) redirect(no refusal) bool {
+	asked, began := x.rt.refresher.wake(x.out.Cell.ID)
+	timer := time.NewTimer(guardWait)
+	defer timer.Stop()
+	for last := false; ; {
+		st := x.rt.state.Load()
+		out := x.out
+		if st != x.st {
+			out = st.d.Decide(&x.head)
+		}
+		switch {
+		case st == x.st:
+		case out.Code != "" && (last || out.Route.Epoch >= no.epoch):
+			x.st, x.out = st, out
+			return true
+		case out.Code == "" && out.Route.Epoch >= no.epoch && differs(&out, &x.out):
+			x.st, x.out = st, out
+			return true
+		}
+		if last {
+			if began {
+				x.rt.log.Warn("a guard refuses what the map sends to it", "cell", x.out.Cell.ID, "refused_by", no.by,
+					"epoch", x.out.Route.Epoch, "guard_epoch", no.epoch, "map_version", x.st.d.m.Version())
+			}
+			return false
+		}
+		select {
+		case <-st.next:
+		case <-asked:
+			asked = nil
+			last = out.Route.Epoch >= no.epoch
+		case <-timer.C:
+			last = true
+		case <-x.r.Context().Done():
+			return false
+		}
+	}
+}
+
+// differs reports whether a and b, which both forward, mean different places.
+func differs(a, b *Decision) bool {
+	return a.Cell.ID != b.Cell.ID || a.Route.Epoch != b.Route.Epoch || !slices.Equal(a.Cell.Endpoints, b.Cell.Endpoints)
+}

@@ -1,0 +1,211 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/routemap"
+)
+
+// A Router is the http.Handler that serves a fleet. Its methods may be called
+// at the same time.
+type Router struct {
+	cfg       Config
+	log       *slog.Logger
+	pools     *engine.Pools
+	refresher *refresher
+	accessLog *accessLog
+	trusted   proxies
+
+	state atomic.Pointer[state] // nil before the first map
+	phase atomic.Int32          // a phase
+
+	inFlight, tunnels atomic.Int64
+	requests          engine.Flights // what is under way, tunnels excepted
+	upgraded          engine.Flights // tunnels, and requests for one
+
+	swaps, refused, ended, overrides atomic.Uint64
+	rules                            [routemap.RuleCatchAll + 1]atomic.Uint64
+	added                            histogram
+	keyless                          *top
+	none                             *cellFigures // of requests that lead to no cell
+
+	mu      sync.Mutex // held by Swap, and for:
+	figures map[cellway.CellID]*cellFigures
+}
+
+// A state is all that one map means to a router. It is replaced whole, so that
+// a request sees one map from its start to its end.
+type state struct {
+	d       *Decider
+	targets map[cellway.CellID]target
+	since   time.Time
+	next    chan struct{} // closed when another state is in use
+}
+
+// A target is where requests for a cell go.
+type target struct {
+	pool    *engine.Pool // nil without an endpoint
+	figures *cellFigures
+}
+
+// The phases of a router's life.
+const (
+	serving  int32 = iota
+	leaving        // not ready any more, but serving as ever
+	stopping       // connections are being closed
+)
+
+// New returns a router without a map. It starts nothing: see [Router.Run].
+func New(cfg Config) (*Router, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	pools, err := engine.New(cfg.Cells)
+	if err != nil {
+		return nil, fmt.Errorf("router: %w", err)
+	}
+	rt := &Router{
+		cfg: cfg, log: cfg.Log, pools: pools, trusted: cfg.TrustedProxies,
+		refresher: newRefresher(cfg.Refresh), accessLog: newAccessLog(cfg.AccessLog),
+		keyless: newTop(256), none: newCellFigures(), figures: make(map[cellway.CellID]*cellFigures),
+	}
+	if rt.log == nil {
+		rt.log = slog.New(slog.DiscardHandler)
+	}
+	rt.figures[""] = rt.none
+	return rt, nil
+}
+
+// Run resolves the names of endpoints and writes the access log until ctx
+// ends, and returns the cause of its end. It must run once while the router
+// serves.
+func (rt *Router) Run(ctx context.Context) error {
+	var logging sync.WaitGroup
+	if rt.accessLog.log != nil {
+		logging.Go(func() { rt.accessLog.run(ctx) })
+	}
+	err := rt.pools.Run(ctx)
+	logging.Wait()
+	return err
+}
+
+// Ready reports, as a [cellway.ErrNotReady], that the router has no map yet or
+// is stopping. How old the map is makes no difference.
+func (rt *Router) Ready() error {
+	if rt.state.Load() == nil {
+		return fmt.Errorf("there is no map: %w", cellway.ErrNotReady)
+	}
+	if rt.phase.Load() != serving {
+		return fmt.Errorf("the router is stopping: %w", cellway.ErrNotReady)
+	}
+	return nil
+}
+
+// Map returns the map in use, or nil.
+func (rt *Router) Map() *routemap.Map {
+	if st := rt.state.Load(); st != nil {
+		return st.d.Map()
+	}
+	return nil
+}
+
+// Decider returns the map in use, ready for requests, or nil.
+func (rt *Router) Decider() *Decider {
+	if st := rt.state.Load(); st != nil {
+		return st.d
+	}
+	return nil
+}
+
+// Swap takes m into use. Requests that were decided before go on by the map
+// that they were decided by; those that m sends elsewhere, or no longer
+// admits, are ended after the grace.
+//
+// A map that is refused changes nothing: one that can't be used
+// ([ErrUnusable]), one of another fleet ([routemap.ErrFleet]), one with a
+// lower version than that in use ([routemap.ErrOld]). Whether m may follow the
+// map in use, and who signed it, is its bringer's to check.
+func (rt *Router) Swap(m *routemap.Map) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	st, err := rt.prepare(m)
+	if err != nil {
+		rt.refused.Add(1)
+		return err
+	}
+	old := rt.state.Swap(st)
+	rt.swaps.Add(1)
+	if old != nil {
+		close(old.next)
+		// Whatever is under way was decided before; what is decided by m from
+		// now on passes the same question.
+		time.AfterFunc(span(rt.cfg.Grace, 10*time.Second), rt.sweep)
+	}
+	return nil
+}
+
+func (rt *Router) prepare(m *routemap.Map) (*state, error) {
+	d, err := NewDecider(m)
+	if err != nil {
+		return nil, err
+	}
+	if old := rt.state.Load(); old != nil {
+		was := old.d.m
+		switch {
+		case old.d.settings.Fleet != d.settings.Fleet:
+			return nil, fmt.Errorf("map of fleet %s, this router serves %s: %w", d.settings.Fleet, old.d.settings.Fleet, routemap.ErrFleet)
+		case m.Version() < was.Version():
+			return nil, fmt.Errorf("map %v, the one in use is %v: %w", m.Version(), was.Version(), routemap.ErrOld)
+		}
+	}
+	cells := m.Cells()
+	all := make([]cellway.Cell, len(cells))
+	for i, c := range cells {
+		all[i] = *c
+	}
+	rt.pools.Update(all)
+	st := &state{d: d, targets: make(map[cellway.CellID]target, len(cells)), since: time.Now(), next: make(chan struct{})}
+	for _, c := range cells {
+		f := rt.figures[c.ID]
+		if f == nil {
+			f = newCellFigures()
+			rt.figures[c.ID] = f
+		}
+		st.targets[c.ID] = target{rt.pools.Cell(c.ID), f}
+	}
+	return st, nil
+}
+
+// errMoved ends what is under way for a key that has another owner, or is no
+// longer admitted.
+var errMoved = errors.New("the key is served elsewhere, or not at all, by the map in use")
+
+// sweep ends what the map in use would not send where it went.
+func (rt *Router) sweep() {
+	keep := rt.state.Load().d.keeps
+	n := rt.requests.Sweep(keep, errMoved) + rt.upgraded.Sweep(keep, errMoved)
+	if n > 0 {
+		rt.log.Info("requests ended after a swap", "count", n, "map_version", rt.Map().Version())
+	}
+}
+
+// Addresses returns the last addresses of the endpoints' names, to be kept for
+// the next start.
+func (rt *Router) Addresses() map[string][]netip.Addr { return rt.pools.Addresses() }
+
+// SetAddresses gives the endpoints' names their last known addresses. It
+// changes no name that was looked up since the start.
+func (rt *Router) SetAddresses(addrs map[string][]netip.Addr) { rt.pools.SetAddresses(addrs) }
+
+// Close closes idle connections to cells and takes the cells away. Call it
+// after Stop.
+func (rt *Router) Close() { rt.pools.Close() }

@@ -1,0 +1,289 @@
+package router
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
+)
+
+// An exchange is one request on its way through the router.
+type exchange struct {
+	rt    *Router
+	w     http.ResponseWriter
+	r     *http.Request
+	start time.Time
+	st    *state // nil before the first map
+	head  Head
+	out   Decision
+	peer  netip.Addr
+	trace string
+
+	inFlight bool // counted in the router's own limit
+	tunnel   bool
+
+	code             cellway.Code
+	err              error
+	status           int
+	in, sent         int64
+	attempts         int
+	upstream, queued time.Duration
+	report           engine.Report // of the last attempt
+}
+
+func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{rt: rt, w: w, r: r, start: time.Now(), st: rt.state.Load(), head: HeadOf(r), peer: peerOf(r)}
+	defer x.leave()
+	x.serve()
+	x.leave()
+	x.count()
+	x.report.Abort()
+}
+
+// serve takes the request through the steps.
+func (x *exchange) serve() {
+	x.inFlight = true
+	switch n := x.rt.inFlight.Add(1); {
+	case n > x.rt.cfg.maxInFlight():
+		x.answer(answer{code: cellway.RouterSaturated})
+	case x.st == nil:
+		x.answer(answer{code: cellway.NotReady})
+	case x.r.Method == http.MethodConnect:
+		x.answer(answer{code: cellway.BadRequest, detail: "CONNECT is not served here."})
+	case passes(x.r.Header["Via"], x.st.d.settings.Fleet) > 1:
+		x.answer(answer{code: cellway.Loop})
+	default:
+		x.out = x.st.d.Decide(&x.head)
+		x.countLookup()
+		x.forward()
+	}
+}
+
+// forward sends the request where the decision says, and once more if a guard
+// says no and a newer map says where.
+func (x *exchange) forward() {
+	var body *engine.Replay
+	if hasBody(x.r) && x.out.Code == "" {
+		body = engine.NewReplay(x.r, engine.MaxReplay)
+		defer body.Close()
+	}
+	for try := 1; ; try++ {
+		if x.out.Code != "" {
+			x.answer(answer{code: x.out.Code, detail: x.detail()})
+			return
+		}
+		to := x.st.targets[x.out.Cell.ID]
+		if to.pool == nil {
+			x.answer(answer{code: cellway.CellUnreachable})
+			return
+		}
+		no := x.send(to, body)
+		if !x.report.Swallowed {
+			x.conclude()
+			return
+		}
+		if try == 1 && x.redirect(no) {
+			if x.out.Code == "" && body != nil && !body.Rewind() {
+				// It could be sent, had it been smaller: no cause for an alarm.
+				x.answer(answer{code: cellway.CellMismatch})
+				return
+			}
+			if x.out.Code == "" {
+				to.figures.resent.Add(1)
+			}
+			continue
+		}
+		if x.r.Context().Err() != nil {
+			x.code, x.status = ClientGone, statusClientGone
+			return
+		}
+		to.figures.mismatches.Add(1)
+		x.answer(answer{code: cellway.CellMismatch})
+		return
+	}
+}
+
+// send makes one attempt, and leaves its report in x. If the guard refused it,
+// the report says Swallowed.
+func (x *exchange) send(to target, body *engine.Replay) (no refusal) {
+	flights, key := &x.rt.requests, x.out.Found.Key
+	if x.head.isUpgrade() {
+		flights = &x.rt.upgraded
+	}
+	if x.out.PassThrough {
+		key = ""
+	}
+	ctx, done := flights.Add(x.r.Context(), key, x.out.Cell.ID)
+	defer done()
+	rep := to.pool.Forward(x.w, x.r.WithContext(ctx), engine.Options{
+		Tenant: x.out.Route.Key.Tenant(),
+		Header: x.dress,
+		Inspect: func(status int, h http.Header) bool {
+			var ok bool
+			no, ok = refusalOf(status, h)
+			return ok
+		},
+		Answer:          x.dressAnswer,
+		KeepCellHeaders: x.rt.cfg.ExplainHeaders,
+		Body:            body,
+		MaxBody:         x.rt.cfg.MaxBody,
+	})
+	x.report = rep
+	x.attempts += rep.Attempts
+	x.upstream += rep.Upstream
+	x.queued += rep.Queued
+	x.in, x.sent = rep.BytesIn, rep.BytesOut
+	return no
+}
+
+// statusClientGone is what the log says for a client that did not wait.
+const statusClientGone = 499
+
+// conclude answers in place of a cell that did not.
+func (x *exchange) conclude() {
+	rep := &x.report
+	x.err = rep.Err
+	if errors.Is(rep.Err, errMoved) || errors.Is(rep.Err, errStopping) {
+		x.rt.ended.Add(1)
+	}
+	switch {
+	case rep.Code == "" || rep.HeadSent:
+		x.code, x.status = rep.Code, rep.Status
+	case rep.Code == ClientGone:
+		x.code, x.status = rep.Code, statusClientGone
+	case rep.Code == Stopped:
+		// The request may have run; as far as the client goes, its tenant is
+		// not served here and now.
+		code := cellway.CellDrained
+		if errors.Is(rep.Err, errStopping) {
+			code = cellway.NotReady
+		}
+		x.answer(answer{code: code, detail: "The request was ended. It may have been carried out."})
+	default:
+		x.answer(answer{code: rep.Code, status: rep.Status})
+	}
+}
+
+// detail says more about why the decision refused the request, if there is
+// more to say.
+func (x *exchange) detail() string {
+	switch x.out.Code {
+	case cellway.KeyMissing:
+		return "The request names no tenant. Looked in " + x.st.d.looked + "."
+	case cellway.KeyConflict, cellway.KeyInvalid:
+		if why := x.out.Found.Why; why != "" {
+			return strings.ToUpper(why[:1]) + why[1:] + "."
+		}
+		return "An alias and the request both name a part of the tenant."
+	}
+	return ""
+}
+
+// answer writes an answer of the router's own.
+func (x *exchange) answer(a answer) {
+	h := x.w.Header()
+	x.explainHeaders(h)
+	if x.r.ProtoMajor == 1 && x.rt.phase.Load() == stopping {
+		h.Set("Connection", "close")
+	}
+	x.code = a.code
+	x.status, x.sent = a.write(x.w, x.r, x.rt.cfg.name())
+}
+
+// leave takes the request out of the router's limits. It does so once.
+func (x *exchange) leave() {
+	if x.inFlight {
+		x.inFlight = false
+		x.rt.inFlight.Add(-1)
+	}
+	if x.tunnel {
+		x.tunnel = false
+		x.rt.tunnels.Add(-1)
+	}
+}
+
+func (x *exchange) countLookup() {
+	if x.out.Found.Code != "" {
+		return
+	}
+	r := &x.out.Route
+	if int(r.Rule) < len(x.rt.rules) {
+		x.rt.rules[r.Rule].Add(1)
+	}
+	if r.Kind.IsOverride() {
+		x.rt.overrides.Add(1)
+	}
+}
+
+// count counts the request that has ended, and logs it.
+func (x *exchange) count() {
+	f, cell := x.rt.none, cellway.CellID("")
+	var version cellway.Version
+	if x.st != nil {
+		version = x.st.d.m.Version()
+		if owner := x.out.owner(x.st.d); owner != nil {
+			f, cell = x.st.targets[owner.ID].figures, owner.ID
+		}
+	}
+	whole := time.Since(x.start)
+	f.outcomes[outcomeIndex(x.code)].Add(1)
+	f.statuses[min(x.status/100, 5)].Add(1)
+	f.bytesIn.Add(uint64(max(x.in, 0)))
+	f.bytesOut.Add(uint64(max(x.sent, 0)))
+	if !x.report.Tunnel {
+		x.rt.added.observe(whole - x.upstream - x.queued)
+	}
+	switch {
+	case x.out.PassThrough:
+		x.rt.keyless.add(route(&x.head))
+	case cell != "":
+		f.tenants.add(string(x.out.Route.Key.Tenant()))
+	}
+	if x.rt.logs(x.code, x.status) {
+		if v := x.r.Header[traceParent]; x.trace == "" && len(v) == 1 {
+			x.trace = traceID(v[0]) // of a request that was not forwarded
+		}
+		x.rt.accessLog.write(line{
+			at: x.start, method: x.head.Method, host: x.head.Host, path: x.head.Path, proto: x.r.Proto, traceID: x.trace,
+			client: x.rt.trusted.clientOf(x.r, x.peer), cell: cell, key: x.out.Route.Key, version: version,
+			code: x.code, err: x.err, status: x.status, attempts: x.attempts, in: x.in, out: x.sent,
+			whole: whole, upstream: x.upstream, queued: x.queued, tunnel: x.report.Tunnel, passThrough: x.out.PassThrough,
+		})
+	}
+}
+
+// logs reports whether a request that ended so goes to the access log.
+func (rt *Router) logs(code cellway.Code, status int) bool {
+	switch s := rt.cfg.AccessSample; {
+	case rt.accessLog.log == nil:
+		return false
+	case code != "" || status >= 500 || s == 0:
+		return true
+	default:
+		return s > 0 && rand.Float64() < s
+	}
+}
+
+// route names a request's method and first path segment, for a list of what
+// has no key yet.
+func route(h *Head) string {
+	path := h.Path
+	if i := strings.IndexByte(strings.TrimPrefix(path, "/"), '/'); i >= 0 {
+		path = path[:i+1]
+	}
+	return h.Method[:min(len(h.Method), 16)] + " " + path[:min(len(path), 64)]
+}
+
+// Refuse answers a request that never came so far: its head can't be read in
+// one way, is too large, or came too late. It is for what checks heads in
+// front of the router.
+func (rt *Router) Refuse(w http.ResponseWriter, r *http.Request, code cellway.Code, detail string) {
+	x := &exchange{rt: rt, w: w, r: r, start: time.Now(), head: HeadOf(r), peer: peerOf(r)}
+	x.answer(answer{code: code, detail: detail})
+	x.count()
+}

@@ -1,0 +1,293 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/routemap"
+)
+
+func TestFiguresNameCellsAndWhatBecameOfRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 4, nil, everything, func(c *routemap.Content) { c.Strict = true })
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			time.Sleep(time.Second)
+			w.WriteHeader(500)
+			io.WriteString(w, "1234567")
+		})
+		for range 3 {
+			b.ask(post("tea"))
+		}
+		b.ask(request("GET", "/", "drained"))
+		b.ask(request("GET", "/", "nobody"))
+		b.ask(request("GET", "/", "nobody"))
+		b.ask(request("GET", "/", ""))
+		b.ask(request("GET", "/", "poison"))
+		s := b.rt.Stats()
+		if got := figures(t, b.rt, "cell-001"); got.counted("") != 3 || got.Statuses[5] != 3 || got.BytesIn != 9 || got.BytesOut != 21 || got.Bulkhead.ServerErrors != 3 {
+			t.Errorf("cell-001: %+v", got)
+		}
+		if got := figures(t, b.rt, "cell-002"); got.counted(cellway.CellDrained) != 1 {
+			t.Errorf("cell-002: %+v", got)
+		}
+		if got := figures(t, b.rt, ""); got.counted(cellway.KeyUnknown) != 2 || got.counted(cellway.KeyMissing) != 1 || got.counted(cellway.KeyQuarantined) != 1 || got.Statuses[4] != 3 {
+			t.Errorf("no cell: %+v", got)
+		}
+		if len(s.Cells) != 5 || s.Cells[0].Cell != "" || s.Overrides != 1 {
+			t.Errorf("%d cells, %d overrides", len(s.Cells), s.Overrides)
+		}
+		if want := []RuleCount{{routemap.RuleNone, 2}, {routemap.RuleKey, 5}, {routemap.RuleTenant, 0}, {routemap.RuleBucket, 0}, {routemap.RuleCatchAll, 0}}; !slices.Equal(s.Rules, want) {
+			t.Errorf("rules %v, want %v", s.Rules, want)
+		}
+		// The seconds in the cell are not the router's.
+		if sum := s.Added.Sum; sum != 0 || s.Added.Counts[0] != 8 {
+			t.Errorf("added %v in %v", sum, s.Added.Counts)
+		}
+		loads := b.rt.TakeLoads(10)
+		if want := map[cellway.CellID][]Load{"cell-001": {{"acme", 3}}, "cell-002": {{"drained", 1}}}; !maps.EqualFunc(loads, want, slices.Equal) {
+			t.Errorf("loads %v, want %v", loads, want)
+		}
+		if again := b.rt.TakeLoads(10); len(again) != 0 {
+			t.Errorf("loads are told twice: %v", again)
+		}
+	})
+}
+
+func TestTopFindsTheHeavyOnesInBoundedMemory(t *testing.T) {
+	top := newTop(200)
+	r := rand.New(rand.NewPCG(1, 2))
+	truth := map[string]uint64{}
+	zipf := rand.NewZipf(r, 1.3, 1, 100_000)
+	for range 200_000 {
+		name := fmt.Sprintf("tenant-%d", zipf.Uint64())
+		truth[name]++
+		top.add(name)
+	}
+	if len(top.heap) != 200 || len(top.index) != 200 {
+		t.Fatalf("%d places, %d in the index", len(top.heap), len(top.index))
+	}
+	got := top.take(20)
+	names := slices.SortedFunc(maps.Keys(truth), func(a, b string) int { return int(truth[b]) - int(truth[a]) })
+	for i, l := range got {
+		if i < 10 && l.Name != names[i] {
+			t.Errorf("place %d: %s with %d, want %s with %d", i, l.Name, l.Requests, names[i], truth[names[i]])
+		}
+		if l.Requests > truth[l.Name] {
+			t.Errorf("%s: counted %d, were %d", l.Name, l.Requests, truth[l.Name])
+		}
+	}
+	if again := top.take(20); len(again) != 0 {
+		t.Errorf("take forgot nothing: %v", again)
+	}
+}
+
+func TestAddedTimeFallsInItsBucket(t *testing.T) {
+	var h histogram
+	for _, d := range []time.Duration{-1, 0, 20 * time.Microsecond, 21 * time.Microsecond, time.Second, time.Hour} {
+		h.observe(d)
+	}
+	s := h.stats()
+	if s.Counts[0] != 3 || s.Counts[1] != 1 || s.Counts[len(s.Bounds)-1] != 1 || s.Counts[len(s.Bounds)] != 1 || len(s.Counts) != len(s.Bounds)+1 {
+		t.Errorf("counts %v for bounds %v", s.Counts, s.Bounds)
+	}
+}
+
+// lockedBuffer collects the log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) lines(t *testing.T) (all []map[string]any) {
+	t.Helper()
+	for s := range strings.Lines(l.b.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(s), &m); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// running runs the router until stop, which returns when all is written.
+func running(b *bench) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- b.rt.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			b.t.Errorf("Run = %v", err)
+		}
+	}
+}
+
+func TestAccessLogSaysWhoWentWhereByWhichMap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out lockedBuffer
+		b := newBench(t, 4, func(c *Config) { c.AccessLog = slog.New(slog.NewJSONHandler(&out, nil)) }, everything)
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) { time.Sleep(1500 * time.Millisecond); echo(1)(w, r) })
+		stop := running(b)
+		const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		r := post("tea")
+		r.RemoteAddr = "192.0.2.1:99"
+		r.Header.Set("Traceparent", parent)
+		r.RequestURI = "/orders?token=secret"
+		b.ask(r)
+		b.ask(request("GET", "/x", "drained", "Traceparent", parent))
+		b.ask(request("GET", "/y", "held"))
+		stop()
+		lines := out.lines(t)
+		if len(lines) != 3 {
+			t.Fatalf("%d lines", len(lines))
+		}
+		for i, want := range []map[string]any{
+			{"msg": "request", "cell_id": "cell-001", "tenant": "acme", "key": "acme", "map_version": "0.0", "code": "", "status": 200.0, "method": "POST",
+				"path": "/orders", "host": "example.com", "proto": "HTTP/1.1", "bytes_in": 3.0, "bytes_out": 11.0, "duration_ms": 1500.0, "upstream_ms": 1500.0, "queued_ms": 0.0,
+				"attempts": 1.0, "trace_id": "0af7651916cd43dd8448eb211c80319c", "client": "192.0.2.1"},
+			{"cell_id": "cell-002", "tenant": "drained", "code": "cell_drained", "status": 503.0, "trace_id": "0af7651916cd43dd8448eb211c80319c", "attempts": 0.0},
+			{"cell_id": "cell-001", "tenant": "held", "code": ""},
+		} {
+			for name, v := range want {
+				if lines[i][name] != v {
+					t.Errorf("line %d: %s is %v, want %v", i, name, lines[i][name], v)
+				}
+			}
+		}
+		if strings.Contains(out.b.String(), "secret") {
+			t.Error("the query is in the log")
+		}
+	})
+}
+
+func TestAccessLogIsSampledButKeepsFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for sample, want := range map[float64][2]int{-1: {0, 0}, 0: {400, 400}, 0.25: {50, 150}} {
+			var out lockedBuffer
+			b := newBench(t, 4, func(c *Config) {
+				c.AccessLog, c.AccessSample = slog.New(slog.NewJSONHandler(&out, nil)), sample
+			}, everything)
+			b.serve(1, echo(1))
+			stop := running(b)
+			for range 400 {
+				b.ask(request("GET", "/", "acme"))
+			}
+			for range 10 {
+				b.ask(request("GET", "/", "gone"))
+			}
+			stop()
+			if n := len(out.lines(t)) - 10; n < want[0] || n > want[1] {
+				t.Errorf("sample %v: %d lines, want %v beside the failures", sample, n, want)
+			}
+		}
+	})
+}
+
+// A log that blocks costs lines, and no request.
+func TestAccessLogNeverHoldsARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := newBench(t, 1, func(c *Config) { c.AccessLog = slog.New(slog.NewJSONHandler(blocking{release}, nil)) })
+		b.serve(1, echo(1))
+		stop := running(b)
+		start := time.Now()
+		for range accessLogLines + 100 {
+			b.ask(request("GET", "/", ""))
+		}
+		if d := b.rt.Stats().AccessLogDropped; time.Since(start) != 0 || d < 99 || d > 100 {
+			t.Errorf("took %v, dropped %d lines", time.Since(start), d)
+		}
+		close(release)
+		stop()
+	})
+}
+
+type blocking struct{ until chan struct{} }
+
+func (b blocking) Write(p []byte) (int, error) { <-b.until; return len(p), nil }
+
+func TestExplainHandler(t *testing.T) {
+	b := newBench(t, 4, nil, everything, extractors(
+		cellway.Extractor{Kind: cellway.FromHeader, Name: "X-Tenant-Id"}, cellway.Extractor{Kind: cellway.FromPath, Pattern: "/t/{tenant}/*"}))
+	post := func(body string) *http.Request {
+		r := request("POST", "/explain", "", "Content-Type", "application/json")
+		r.Body = io.NopCloser(strings.NewReader(body))
+		return r
+	}
+	none := newBench(t, 0, nil)
+	for _, tt := range []struct {
+		b      *bench
+		r      *http.Request
+		status int
+		want   []string
+	}{
+		{b, request("GET", "/explain?key=old/eu", ""), 200, []string{`"alias": "old"`, `"key": "acme/eu"`, `"cell": "cell-003"`, `"forwarded": true`}},
+		{b, request("GET", "/explain?url=https://h.example/t/drained/x&method=POST", ""), 200, []string{`"index": 1`, `"looked": "path /t/{tenant}/*"`, `"code": "cell_drained"`}},
+		{b, request("GET", "/explain?header=X-Tenant-Id:+acme&host=h", ""), 200, []string{`"looked": "header X-Tenant-Id"`, `"cell": "cell-001"`}},
+		{b, post(`{"method":"POST","url":"/orders","headers":{"X-Tenant-Id":["held"]}}`), 200, []string{`"code": "key_held"`, `"status": 503`}},
+		{b, post(`{"url":"/orders","headers":{"X-Tenant-Id":["a","b"]}}`), 200, []string{`"code": "key_conflict"`, `"why": "there are two X-Tenant-Id headers"`}},
+		{b, request("GET", "/explain", ""), 400, []string{"give key="}},
+		{b, request("GET", "/explain?key=a+b", ""), 400, []string{"not one of"}},
+		{b, request("GET", "/explain?header=x", ""), 400, []string{"NAME:VALUE"}},
+		{b, request("GET", "/explain?url=%25zz://", ""), 400, []string{"url"}},
+		{b, post(`{"x":1}`), 400, []string{"unknown field"}},
+		{b, request("POST", "/explain", ""), 415, []string{"application/json"}},
+		{b, request("PUT", "/explain", ""), 405, []string{"GET or POST"}},
+		{none, request("GET", "/explain?key=acme", ""), 503, []string{"no map"}},
+	} {
+		rec := httptest.NewRecorder()
+		tt.b.rt.ExplainHandler().ServeHTTP(rec, tt.r)
+		if rec.Code != tt.status {
+			t.Errorf("%s %s: got %d %s, want %d", tt.r.Method, tt.r.URL, rec.Code, rec.Body, tt.status)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(rec.Body.String(), want) {
+				t.Errorf("%s %s: got %s, want %q in it", tt.r.Method, tt.r.URL, rec.Body, want)
+			}
+		}
+	}
+}
+
+func TestStoppingRouterClosesHTTP1Connections(t *testing.T) {
+	b := newBench(t, 1, nil)
+	b.serve(1, echo(1))
+	for _, phase := range []int32{serving, leaving, stopping} {
+		b.rt.phase.Store(phase)
+		for _, tenant := range []string{"acme", ""} {
+			if got, want := b.ask(request("GET", "/", tenant)).Header().Get("Connection") == "close", phase == stopping; got != want {
+				t.Errorf("phase %d, tenant %q: closes %v", phase, tenant, got)
+			}
+		}
+	}
+}
+
+func TestAddressesAreKeptForTheNextStart(t *testing.T) {
+	b := newBench(t, 1, nil)
+	b.rt.SetAddresses(nil)
+	if got := b.rt.Addresses(); len(got) != 0 {
+		t.Errorf("addresses of endpoints that are literal: %v", got)
+	}
+}

@@ -1,0 +1,203 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// stopped runs Stop with time for all, and returns what it said and when.
+func (b *bench) stopped(limit time.Duration, servers ...*http.Server) <-chan error {
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	go func() {
+		defer cancel()
+		done <- b.rt.Stop(ctx, servers...)
+	}()
+	synctest.Wait()
+	return done
+}
+
+func TestStopFailsReadinessFirstAndServesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(c *Config) { c.StopWait = 10 * time.Second })
+		b.serve(1, echo(1))
+		front, client := b.front(), b.client()
+		get := func() (*http.Response, error) {
+			req, err := http.NewRequest("GET", "http://front/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("X-Tenant-Id", "acme")
+			return client.Do(req)
+		}
+		start := time.Now()
+		done := b.stopped(time.Minute, front)
+		if err := b.rt.Ready(); !errors.Is(err, cellway.ErrNotReady) {
+			t.Errorf("Ready = %v", err)
+		}
+		for range 3 {
+			res, err := get()
+			if err != nil || res.StatusCode != 200 || res.Close {
+				t.Fatalf("while load balancers take notice: %v, %v", res, err)
+			}
+			io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+			time.Sleep(3 * time.Second)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := time.Since(start); got < 10*time.Second || got > 11*time.Second {
+			t.Errorf("stopped after %v, want 10 s", got)
+		}
+		if _, err := get(); err == nil {
+			t.Error("served after Stop")
+		}
+	})
+}
+
+func TestStopLetsRequestsEndAndClosesTheirConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(c *Config) { c.StopWait = -1 })
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) { time.Sleep(20 * time.Second); io.WriteString(w, "done") })
+		front := b.front()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			req, err := http.NewRequest("GET", "http://front/", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("X-Tenant-Id", "acme")
+			res, err := b.client().Do(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if body, err := io.ReadAll(res.Body); err != nil || string(body) != "done" || !res.Close {
+				t.Errorf("got %q, %v, connection closes: %v", body, err, res.Close)
+			}
+		})
+		synctest.Wait()
+		start := time.Now()
+		if err := <-b.stopped(time.Minute, front); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if got := time.Since(start); got < 20*time.Second || got > 21*time.Second {
+			t.Errorf("stopped after %v, want 20 s", got)
+		}
+	})
+}
+
+func TestStopTellsTunnelsAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(c *Config) { c.StopWait, c.StopSpread = -1, 10*time.Second })
+		b.serve(1, tunnelling)
+		front := b.front()
+		const n = 40
+		for range n {
+			c, br := b.dial("acme")
+			defer c.Close()
+			go io.Copy(io.Discard, br)
+		}
+		done := b.stopped(time.Minute, front)
+		time.Sleep(5 * time.Second)
+		if open := b.rt.Stats().Tunnels; open < n/4 || open > 3*n/4 {
+			t.Errorf("%d of %d tunnels after half of the time", open, n)
+		}
+		start := time.Now()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := time.Since(start); got > 6*time.Second {
+			t.Errorf("took %v more", got)
+		}
+		if s := b.rt.Stats(); s.Tunnels != 0 || s.Ended != n || !s.Stopping {
+			t.Errorf("figures %+v", s)
+		}
+	})
+}
+
+func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(c *Config) { c.StopWait = time.Second })
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		front := b.front()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			req, err := http.NewRequest("GET", "http://front/", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("X-Tenant-Id", "acme")
+			res, err := b.client().Do(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			wantProblem(t, res, cellway.NotReady)
+		})
+		synctest.Wait()
+		start := time.Now()
+		if err := <-b.stopped(5*time.Second, front); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Stop = %v, want that it cut something off", err)
+		}
+		if got := time.Since(start); got < 5*time.Second || got > 6*time.Second {
+			t.Errorf("stopped after %v, want 5 s", got)
+		}
+		wg.Wait()
+	})
+}
+
+func TestStopTellsHTTP2ConnectionsToGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(c *Config) { c.StopWait = -1 })
+		release := make(chan struct{})
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) { <-release; io.WriteString(w, "done") })
+		front := b.front()
+		tr := &http.Transport{DialContext: b.net.DialContext, Protocols: new(http.Protocols)}
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		defer tr.CloseIdleConnections()
+		get := func() (string, error) {
+			req, err := http.NewRequest("GET", "http://front/", nil)
+			if err != nil {
+				return "", err
+			}
+			req.Header.Set("X-Tenant-Id", "acme")
+			res, err := tr.RoundTrip(req)
+			if err != nil {
+				return "", err
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			return res.Proto + " " + string(body), err
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if got, err := get(); got != "HTTP/2.0 done" {
+				t.Errorf("what was under way: %q, %v", got, err)
+			}
+		})
+		synctest.Wait()
+		done := b.stopped(time.Minute, front)
+		// The connection has been told: a new request needs a new one, and there is none.
+		if got, err := get(); err == nil {
+			t.Errorf("the old connection took another request: %q", got)
+		}
+		close(release)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
