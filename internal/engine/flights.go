@@ -41,12 +41,17 @@ func (f *Flights) Add(ctx context.Context, key cellway.Key, cell cellway.CellID)
 }
 
 // Sweep ends, with cause, every request for which keep is false, and returns
-// how many it ended. keep must not call Flights.
+// how many it ended. It looks at those that are under way when it is called;
+// meanwhile others come and go unhindered.
 func (f *Flights) Sweep(keep func(key cellway.Key, cell cellway.CellID) bool, cause error) int {
-	n := 0
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	all := make([]*flight, 0, len(f.m))
 	for fl := range f.m {
+		all = append(all, fl)
+	}
+	f.mu.Unlock()
+	n := 0
+	for _, fl := range all {
 		if !keep(fl.key, fl.cell) {
 			fl.end(cause)
 			n++
