@@ -78,6 +78,7 @@ type source struct {
 	once  sync.Once
 
 	// Guarded by the feed's mu.
+	waiting   []chan struct{} // closed when it has been asked because of a wake
 	answers   uint64
 	failures  uint64
 	err       string
@@ -161,6 +162,29 @@ func (f *Feed) Refresh() {
 		default:
 		}
 	}
+}
+
+// Ask is [Feed.Refresh] that waits until every source has answered, what they
+// gave is in use or refused, or ctx has ended. It returns the cause of ctx's
+// end, or nil.
+func (f *Feed) Ask(ctx context.Context) error {
+	var all []chan struct{}
+	f.mu.Lock()
+	for _, s := range f.sources {
+		done := make(chan struct{})
+		s.waiting = append(s.waiting, done)
+		all = append(all, done)
+	}
+	f.mu.Unlock()
+	f.Refresh()
+	for _, done := range all {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // current returns the map below which none is accepted: the one in use, or

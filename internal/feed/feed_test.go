@@ -462,6 +462,31 @@ func TestRefreshAsksAtMostOnceASecond(t *testing.T) {
 	})
 }
 
+// What asks for the newest map knows when there is none.
+func TestAskWaitsForTheSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.src.set(b.pub.base())
+		hung := newMemSource("hung")
+		b.start()
+		b.wait(2 * time.Second)
+		begun := time.Now()
+		if err := b.feed.Ask(t.Context()); err != nil || time.Since(begun) != 0 {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		b.end()
+
+		b.start(b.src, hung)
+		defer b.end()
+		hung.do(func() { hung.hung = make(chan struct{}) })
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		defer cancel()
+		if err := b.feed.Ask(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a hung source: %v", err)
+		}
+	})
+}
+
 func TestConfigMustBeWhole(t *testing.T) {
 	src := []Source{newMemSource("s")}
 	s := openOn(newMemDisk(), nil)

@@ -134,6 +134,8 @@ type sink struct {
 	mu   sync.Mutex
 	maps []*routemap.Map
 	fail func(m *routemap.Map) error // if not nil, called first
+
+	replaced []cellway.Version // maps that came by Replace
 }
 
 var errSink = errors.New("not this one")
@@ -148,6 +150,13 @@ func (s *sink) Swap(m *routemap.Map) error {
 	}
 	s.maps = append(s.maps, m)
 	return nil
+}
+
+func (s *sink) Replace(m *routemap.Map) error {
+	s.mu.Lock()
+	s.replaced = append(s.replaced, m.Version())
+	s.mu.Unlock()
+	return s.Swap(m)
 }
 
 func (s *sink) setFail(fail func(m *routemap.Map) error) {

@@ -129,7 +129,14 @@ func (f *Feed) answerWakes(ctx context.Context, s *source) {
 			return
 		}
 		begun := time.Now()
+		f.mu.Lock()
+		waiting := s.waiting
+		s.waiting = nil
+		f.mu.Unlock()
 		_ = f.ask(ctx, s, 0, begun.Add(refreshWait), false) // counted in the source's status
+		for _, done := range waiting {
+			close(done)
+		}
 		if !sleep(ctx, refreshEvery-time.Since(begun)) {
 			return
 		}

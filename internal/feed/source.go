@@ -37,6 +37,13 @@ type Sink interface {
 	Swap(m *routemap.Map) error
 }
 
+// A Replacer is a Sink that tells a map that follows the one in use from one
+// that takes its place for another reason: when the keys that signed the map
+// in use were revoked, any trusted map does, whatever its version.
+type Replacer interface {
+	Replace(m *routemap.Map) error
+}
+
 // SinkFunc is a function that takes maps.
 type SinkFunc func(m *routemap.Map) error
 

@@ -3,7 +3,6 @@ package feed
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -283,7 +282,8 @@ func (f *Feed) swap(a *accepted) error {
 	if before == nil && a != boot {
 		follows = boot
 	}
-	if f.distrust {
+	distrust := f.distrust
+	if distrust {
 		follows = nil
 	}
 	f.mu.Unlock()
@@ -294,7 +294,7 @@ func (f *Feed) swap(a *accepted) error {
 		return err
 	}
 	f.try(man)
-	if err := put(f.cfg.Sink, a.m); err != nil {
+	if err := put(f.cfg.Sink, a.m, distrust); err != nil {
 		if before != nil {
 			f.try(before.m.Manifest())
 		}
@@ -324,10 +324,14 @@ func accept(current *accepted, next *routemap.Map) (err error) {
 }
 
 // put hands m to the sink, whose panic is an error too.
-func put(sink Sink, m *routemap.Map) (err error) {
+func put(sink Sink, m *routemap.Map, replace bool) (err error) {
 	defer recovered(&err, errMapPanic)
-	if err := sink.Swap(m); err != nil {
-		return errors.Join(errSwap, err)
+	swap := sink.Swap
+	if r, ok := sink.(Replacer); ok && replace {
+		swap = r.Replace
+	}
+	if err := swap(m); err != nil {
+		return fmt.Errorf("%w: %w", errSwap, err)
 	}
 	return nil
 }

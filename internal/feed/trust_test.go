@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,6 +119,9 @@ func TestRevokedKey(t *testing.T) {
 		b.feed.Refresh()
 		b.wait(2 * time.Second)
 		b.want(1, 8, 2)
+		if !slices.Equal(b.sink.replaced, []cellway.Version{b.pub.version}) {
+			t.Errorf("as replacements came %v", b.sink.replaced)
+		}
 		if b.feed.Status().Distrusted {
 			t.Error("still distrusted")
 		}
