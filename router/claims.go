@@ -27,7 +27,7 @@ func claim(payload []byte, name string) finding {
 	case s.values == 0:
 		return finding{}
 	}
-	text, ok := unquote(s.value)
+	text, ok := unquote(payload[s.from:s.to])
 	if !ok {
 		return invalid("the claim is not a key")
 	}
@@ -41,10 +41,10 @@ type claimScan struct {
 	b  []byte
 	at int
 
-	value  []byte // of the claim, as it stands there
-	values int    // how often it has one
-	twice  bool   // a name on the way to it is there twice in one object
-	other  bool   // it has a value that is neither a string nor an integer nor null
+	from, to int  // where the claim's value stands
+	values   int  // how often it has one
+	twice    bool // a name on the way to it is there twice in one object
+	other    bool // it has a value that is neither a string nor an integer nor null
 }
 
 // maxClaimDepth is how deep objects and arrays may be nested.
@@ -147,7 +147,7 @@ func (s *claimScan) leaf(depth int) bool {
 	}
 	switch v := s.b[from:s.at]; {
 	case v[0] == '"' || (v[0] == '-' || '0' <= v[0] && v[0] <= '9') && !bytes.ContainsAny(v, ".eE"):
-		s.value = v
+		s.from, s.to = from, s.at
 		s.values++
 	case v[0] != 'n':
 		s.other = true
@@ -285,6 +285,7 @@ func unquote(raw []byte) (string, bool) {
 		return string(raw[1 : len(raw)-1]), true
 	}
 	var s string
-	err := json.Unmarshal(raw, &s)
+	// Of a copy, so that the payload, which json may keep, stays on the stack.
+	err := json.Unmarshal(bytes.Clone(raw), &s)
 	return s, err == nil
 }

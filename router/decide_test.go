@@ -155,7 +155,7 @@ func TestPassThroughForwardsWhatHasNoUsableKey(t *testing.T) {
 }
 
 func TestDecisionByHeaderAllocatesNothing(t *testing.T) {
-	d := decider(t, fleet(4, everything, func(c *routemap.Content) { c.Holds = nil }))
+	d := decider(t, fleet(4, everything))
 	r, err := http.NewRequest("GET", "/orders?x=1", nil)
 	if err != nil {
 		t.Fatal(err)

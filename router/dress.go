@@ -21,7 +21,11 @@ func (x *exchange) dress(h http.Header) {
 		h[TenantHeader] = []string{string(key.Tenant())}
 	}
 	x.rt.trusted.forward(h, x.r, x.peer)
-	x.trace = trace(h, x.rt.cfg.TraceSampled)
+	if x.parent == "" {
+		x.parent = trace(h, x.rt.cfg.TraceSampled)
+	} else { // another try of the same request
+		h[traceParent] = []string{x.parent}
+	}
 	// The values are shared with the client's header.
 	h["Via"] = slices.Concat(h["Via"], []string{viaVersion(x.r) + " " + x.st.d.settings.Fleet})
 }

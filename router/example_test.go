@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"net/http/httptest"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/routemap"
@@ -73,4 +74,41 @@ func ExampleDecider_Check() {
 	fmt.Println(err)
 	// Output:
 	// 1 of 2 samples are not routed: deploy token: key_missing: the request names no key: invalid
+}
+
+func ExampleRouter() {
+	// A cell of one endpoint, which tells what it is told.
+	cell := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s for %s", r.Header.Get("X-Cell-Id"), r.Header.Get("X-Tenant-Id"))
+	}))
+	defer cell.Close()
+	m, err := routemap.Build(routemap.Content{
+		Settings: routemap.Settings{Fleet: "shop", Mapping: routemap.Full, Extractors: []cellway.Extractor{{Kind: cellway.FromHeader, Name: "X-Tenant-Id"}}},
+		Cells:    []cellway.Cell{{ID: "cell-001", Endpoints: []string{cell.URL}, State: cellway.CellActive, Admit: 100}},
+		Entries:  []cellway.Entry{{Key: "acme", Cell: "cell-001"}},
+	}, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	rt, err := router.New(router.Config{Cells: router.Bulkhead{Limits: router.Limits{InFlight: 100}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	fmt.Println(rt.Ready())
+	if err := rt.Swap(m); err != nil {
+		log.Fatal(err)
+	}
+	for _, tenant := range []string{"acme", "zenith"} {
+		r := httptest.NewRequest("GET", "/orders", nil)
+		r.Header.Set("X-Tenant-Id", tenant)
+		w := httptest.NewRecorder()
+		rt.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Body)
+	}
+	// Output:
+	// there is no map: not ready
+	// 200 cell-001 for acme
+	// 404 {"title":"Not Found","status":404,"code":"key_unknown","detail":"Nobody of that name is served here."}
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -32,14 +33,14 @@ func refusalOf(status int, h http.Header) (refusal, bool) {
 
 // redirect waits for a map that sends the request elsewhere than the guard
 // that refused it, and takes the request there; it reports false if none came.
+// asked is closed when the newest map has been asked for.
 //
 // A map will do if it gives the key an epoch at least as high as the guard's,
 // and another cell, another epoch, or the same cell at other endpoints. What
 // the map then says may also be an answer. The wait ends early when the map in
 // use already has that epoch and nobody has a newer one: then two things
 // disagree that no waiting mends.
-func (x *exchange) redirect(no refusal) bool {
-	asked, began := x.rt.refresher.wake(x.out.Cell.ID)
+func (x *exchange) redirect(no refusal, asked <-chan struct{}) bool {
 	timer := time.NewTimer(guardWait)
 	defer timer.Stop()
 	for last := false; ; {
@@ -58,10 +59,6 @@ func (x *exchange) redirect(no refusal) bool {
 			return true
 		}
 		if last {
-			if began {
-				x.rt.log.Warn("a guard refuses what the map sends to it", "cell", x.out.Cell.ID, "refused_by", no.by,
-					"epoch", x.out.Route.Epoch, "guard_epoch", no.epoch, "map_version", x.st.d.m.Version())
-			}
 			return false
 		}
 		select {
@@ -75,6 +72,18 @@ func (x *exchange) redirect(no refusal) bool {
 			return false
 		}
 	}
+}
+
+// mismatch answers a request that a guard has refused for good, and raises the
+// alarm: once for each time that the map was asked for.
+func (x *exchange) mismatch(to target, no refusal, alarm bool) {
+	to.figures.mismatches.Add(1)
+	if alarm {
+		x.rt.log.Warn("a guard refuses what the map sends to it", "cell", x.out.Cell.ID, "refused_by", clip(no.by),
+			"epoch", x.out.Route.Epoch, "guard_epoch", no.epoch, "map_version", x.st.d.m.Version())
+	}
+	x.err = fmt.Errorf("refused by the guard of %q, which asks for epoch %v", clip(no.by), no.epoch)
+	x.answer(answer{code: cellway.CellMismatch})
 }
 
 // differs reports whether a and b, which both forward, mean different places.

@@ -18,13 +18,23 @@ const refreshTimeout = 10 * time.Second
 type refresher struct {
 	ask func(context.Context) error // nil: nobody to ask
 
-	mu    sync.Mutex
-	cells map[cellway.CellID]*refresh
+	mu      sync.Mutex
+	cells   map[cellway.CellID]*refresh // the last one that each took part in
+	running *refresh                    // the last that began; nil before the first
 }
 
 type refresh struct {
 	begun time.Time
 	done  chan struct{} // closed when it has ended
+}
+
+func (r *refresh) over() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
 }
 
 func newRefresher(ask func(context.Context) error) *refresher {
@@ -37,18 +47,15 @@ func newRefresher(ask func(context.Context) error) *refresher {
 func (f *refresher) wake(cell cellway.CellID) (done <-chan struct{}, began bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r := f.cells[cell]; r != nil {
-		select {
-		case <-r.done:
-			if time.Since(r.begun) < refreshEvery {
-				return r.done, false
-			}
-		default:
-			return r.done, false
-		}
+	if r := f.cells[cell]; r != nil && (!r.over() || time.Since(r.begun) < refreshEvery) {
+		return r.done, false
+	}
+	if r := f.running; r != nil && !r.over() {
+		f.cells[cell] = r // whoever asks, the answer is the same
+		return r.done, true
 	}
 	r := &refresh{time.Now(), make(chan struct{})}
-	f.cells[cell] = r
+	f.cells[cell], f.running = r, r
 	if f.ask == nil {
 		close(r.done)
 		return r.done, true

@@ -146,9 +146,7 @@ func (rt *Router) Swap(m *routemap.Map) error {
 	rt.swaps.Add(1)
 	if old != nil {
 		close(old.next)
-		// Whatever is under way was decided before; what is decided by m from
-		// now on passes the same question.
-		time.AfterFunc(span(rt.cfg.Grace, 10*time.Second), rt.sweep)
+		rt.sweepLater()
 	}
 	return nil
 }
@@ -188,6 +186,9 @@ func (rt *Router) prepare(m *routemap.Map) (*state, error) {
 // errMoved ends what is under way for a key that has another owner, or is no
 // longer admitted.
 var errMoved = errors.New("the key is served elsewhere, or not at all, by the map in use")
+
+// sweepLater sweeps after the grace.
+func (rt *Router) sweepLater() { time.AfterFunc(span(rt.cfg.Grace, 10*time.Second), rt.sweep) }
 
 // sweep ends what the map in use would not send where it went.
 func (rt *Router) sweep() {

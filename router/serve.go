@@ -14,15 +14,15 @@ import (
 
 // An exchange is one request on its way through the router.
 type exchange struct {
-	rt    *Router
-	w     http.ResponseWriter
-	r     *http.Request
-	start time.Time
-	st    *state // nil before the first map
-	head  Head
-	out   Decision
-	peer  netip.Addr
-	trace string
+	rt     *Router
+	w      http.ResponseWriter
+	r      *http.Request
+	start  time.Time
+	st     *state // nil before the first map
+	head   Head
+	out    Decision
+	peer   netip.Addr
+	parent string // of the trace; "" until the request is forwarded
 
 	inFlight bool // counted in the router's own limit
 	tunnel   bool
@@ -87,7 +87,8 @@ func (x *exchange) forward() {
 			x.conclude()
 			return
 		}
-		if try == 1 && x.redirect(no) {
+		asked, began := x.rt.refresher.wake(x.out.Cell.ID)
+		if try == 1 && x.redirect(no, asked) {
 			if x.out.Code == "" && body != nil && !body.Rewind() {
 				// It could be sent, had it been smaller: no cause for an alarm.
 				x.answer(answer{code: cellway.CellMismatch})
@@ -102,8 +103,7 @@ func (x *exchange) forward() {
 			x.code, x.status = ClientGone, statusClientGone
 			return
 		}
-		to.figures.mismatches.Add(1)
-		x.answer(answer{code: cellway.CellMismatch})
+		x.mismatch(to, no, began)
 		return
 	}
 }
@@ -120,6 +120,9 @@ func (x *exchange) send(to target, body *engine.Replay) (no refusal) {
 	}
 	ctx, done := flights.Add(x.r.Context(), key, x.out.Cell.ID)
 	defer done()
+	if x.rt.state.Load() != x.st {
+		x.rt.sweepLater() // the sweep of that swap may have missed it
+	}
 	rep := to.pool.Forward(x.w, x.r.WithContext(ctx), engine.Options{
 		Tenant: x.out.Route.Key.Tenant(),
 		Header: x.dress,
@@ -245,11 +248,11 @@ func (x *exchange) count() {
 		f.tenants.add(string(x.out.Route.Key.Tenant()))
 	}
 	if x.rt.logs(x.code, x.status) {
-		if v := x.r.Header[traceParent]; x.trace == "" && len(v) == 1 {
-			x.trace = traceID(v[0]) // of a request that was not forwarded
+		if v := x.r.Header[traceParent]; x.parent == "" && len(v) == 1 {
+			x.parent = v[0]
 		}
 		x.rt.accessLog.write(line{
-			at: x.start, method: x.head.Method, host: x.head.Host, path: x.head.Path, proto: x.r.Proto, traceID: x.trace,
+			at: x.start, method: x.head.Method, host: x.head.Host, path: x.head.Path, proto: x.r.Proto, traceID: traceID(x.parent),
 			client: x.rt.trusted.clientOf(x.r, x.peer), cell: cell, key: x.out.Route.Key, version: version,
 			code: x.code, err: x.err, status: x.status, attempts: x.attempts, in: x.in, out: x.sent,
 			whole: whole, upstream: x.upstream, queued: x.queued, tunnel: x.report.Tunnel, passThrough: x.out.PassThrough,

@@ -13,14 +13,12 @@ const (
 )
 
 // trace passes the trace context of W3C on to h, the header for the cell, or
-// begins one if the client sent none that can be read. It returns the id of
-// the trace. sampled is the share of the traces begun here that are flagged as
-// sampled.
-func trace(h http.Header, sampled float64) (id string) {
-	if v := h[traceParent]; len(v) == 1 {
-		if id := traceID(v[0]); id != "" {
-			return id
-		}
+// begins one if the client sent none that can be read. It returns the parent
+// that the cell gets. sampled is the share of the traces begun here that are
+// flagged as sampled.
+func trace(h http.Header, sampled float64) (parent string) {
+	if v := h[traceParent]; len(v) == 1 && traceID(v[0]) != "" {
+		return v[0]
 	}
 	delete(h, traceState) // it belongs to a parent
 	var b [24]byte
@@ -41,9 +39,9 @@ func trace(h http.Header, sampled float64) (id string) {
 	text[35] = '-'
 	hex.Encode(text[36:], b[16:])
 	copy(text[52:], flags)
-	parent := string(text[:])
+	parent = string(text[:])
 	h[traceParent] = []string{parent}
-	return parent[3:35]
+	return parent
 }
 
 // traceID returns the trace id of a traceparent, or "" if it is malformed.
