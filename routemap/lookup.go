@@ -193,8 +193,9 @@ func admits(sum uint64, percent uint8) bool {
 
 // Admit says whether the router may send the request of route r to its cell
 // now, in the order tombstone, quarantine, state of the cell, admit, hold.
-// The answer is "" for yes. A held key answers key_held with its hold: what
-// that means for a safe request is the router's to know.
+// The answer is "" for yes. A held key answers key_held with its hold, which is
+// shared with the map and not to be changed: what that means for a safe request
+// is the router's to know.
 func (m *Map) Admit(r *Route) (cellway.Code, *cellway.Hold) {
 	if r.Code != "" {
 		return r.Code, nil

@@ -75,7 +75,7 @@ func (n *numbering) entries() {
 		if e.Epoch != 0 {
 			continue
 		}
-		if rec, ok := n.m.find(string(e.Key)); ok && rec.kind.isEntry() && n.m.cellID(rec.cell) == e.Cell && !n.removed[e.Key] {
+		if rec, ok := n.m.find(string(e.Key)); ok && rec.kind.isEntry() && n.m.cellID(rec.cell) == e.Cell {
 			e.Epoch = rec.epoch
 		} else {
 			e.Epoch = n.fresh()

@@ -1,0 +1,145 @@
+package routemap
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cellway/cellway"
+)
+
+// ParseContent reads what [Content.Format] writes: a whole map in JSON, as
+// people edit it. A field that is unknown or stands twice is refused, as is
+// anything behind the end. What the content means is checked by [Build]. The
+// error wraps [cellway.ErrInvalid] and names the line.
+func ParseContent(text []byte) (Content, error) {
+	bad := func(at int64, err error) error {
+		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
+		return fmt.Errorf("map content, line %d: %v: %w", line, err, cellway.ErrInvalid)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if err := once(dec, "", 0); err != nil {
+		return Content{}, bad(dec.InputOffset(), err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Content{}, bad(dec.InputOffset(), errors.New("there is more behind the end of the map"))
+	}
+	dec = json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	var c Content
+	if err := dec.Decode(&c); err != nil {
+		at := dec.InputOffset()
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			at = e.Offset
+		}
+		return Content{}, bad(at, err)
+	}
+	return c, nil
+}
+
+// once reads the value of a field and refuses one in which a field stands
+// twice: JSON would silently drop the first. Names that differ only in case are
+// one field, but not one tag.
+func once(dec *json.Decoder, of string, depth int) error {
+	t, err := dec.Token()
+	if err != nil {
+		return noEOF(err)
+	}
+	if depth > 16 {
+		return errors.New("lists within lists within lists")
+	}
+	switch t {
+	case json.Delim('{'):
+		seen := map[string]bool{}
+		for dec.More() {
+			t, err := dec.Token()
+			if err != nil {
+				return noEOF(err)
+			}
+			name, _ := t.(string)
+			field := strings.ToLower(name)
+			if of == "tags" {
+				field = name
+			}
+			if seen[field] {
+				return fmt.Errorf("%q stands twice", name)
+			}
+			seen[field] = true
+			if err := once(dec, field, depth+1); err != nil {
+				return err
+			}
+		}
+	case json.Delim('['):
+		for dec.More() {
+			if err := once(dec, "", depth+1); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = dec.Token() // the closing delimiter
+	return noEOF(err)
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Format writes c in JSON with a record on each line, so that two maps can be
+// compared line by line.
+func (c Content) Format() ([]byte, error) {
+	var b bytes.Buffer
+	err := errors.Join(
+		plainJSON(&b, c.Settings, "\n}", "  "),
+		lines(&b, "cells", c.Cells),
+		lines(&b, "bucket_owners", c.Owners),
+		lines(&b, "entries", c.Entries),
+		lines(&b, "aliases", c.Aliases),
+		lines(&b, "tombstones", c.Tombstones),
+		lines(&b, "holds", c.Holds),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("format map content: %w", err)
+	}
+	b.WriteString("\n}\n")
+	return b.Bytes(), nil
+}
+
+// lines writes a field with a list, a line for each element.
+func lines[T any](b *bytes.Buffer, field string, list []T) error {
+	fmt.Fprintf(b, ",\n  %q: [", field)
+	for i, v := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n    ")
+		if err := plainJSON(b, v, "", ""); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+	}
+	if len(list) > 0 {
+		b.WriteString("\n  ")
+	}
+	b.WriteByte(']')
+	return nil
+}
+
+// plainJSON writes v without the line break behind it, without what ends it,
+// and with <, > and & as they are: people read it, no browser does.
+func plainJSON(b *bytes.Buffer, v any, end, indent string) error {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	b.Truncate(len(bytes.TrimSuffix(b.Bytes(), []byte(end+"\n"))))
+	return nil
+}
