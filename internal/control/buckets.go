@@ -55,7 +55,7 @@ func (s *Service) AssignBuckets(ctx context.Context, call Call) (p BucketPlan, c
 		if err != nil {
 			return err
 		}
-		free, err := placement.AssignBuckets(fleet.Buckets, takers, nil, nil)
+		free, err := placement.AssignBuckets(fleet.Buckets, takers, owners, nil)
 		if err != nil {
 			return err
 		}
