@@ -134,10 +134,16 @@ func (rt *Router) Decider() *Decider {
 // ([ErrUnusable]), one of another fleet ([routemap.ErrFleet]), one with a
 // lower version than that in use ([routemap.ErrOld]). Whether m may follow the
 // map in use, and who signed it, is its bringer's to check.
-func (rt *Router) Swap(m *routemap.Map) error {
+func (rt *Router) Swap(m *routemap.Map) error { return rt.take(m, false) }
+
+// Replace is Swap for a map that takes the place of one that is no longer
+// trusted: its version may be lower.
+func (rt *Router) Replace(m *routemap.Map) error { return rt.take(m, true) }
+
+func (rt *Router) take(m *routemap.Map, lower bool) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	st, err := rt.prepare(m)
+	st, err := rt.prepare(m, lower)
 	if err != nil {
 		rt.refused.Add(1)
 		return err
@@ -151,7 +157,7 @@ func (rt *Router) Swap(m *routemap.Map) error {
 	return nil
 }
 
-func (rt *Router) prepare(m *routemap.Map) (*state, error) {
+func (rt *Router) prepare(m *routemap.Map, lower bool) (*state, error) {
 	d, err := NewDecider(m)
 	if err != nil {
 		return nil, err
@@ -161,7 +167,7 @@ func (rt *Router) prepare(m *routemap.Map) (*state, error) {
 		switch {
 		case old.d.settings.Fleet != d.settings.Fleet:
 			return nil, fmt.Errorf("map of fleet %s, this router serves %s: %w", d.settings.Fleet, old.d.settings.Fleet, routemap.ErrFleet)
-		case m.Version() < was.Version():
+		case m.Version() < was.Version() && !lower:
 			return nil, fmt.Errorf("map %v, the one in use is %v: %w", m.Version(), was.Version(), routemap.ErrOld)
 		}
 	}

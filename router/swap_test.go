@@ -208,6 +208,14 @@ func TestRefusedMapChangesNothing(t *testing.T) {
 	if rec := b.ask(request("GET", "/", "acme")); rec.Code != 200 {
 		t.Errorf("got %d", rec.Code)
 	}
+	// A map that is no longer trusted gives way to any other of the fleet.
+	lower := publish(3, b.content(1, at("cell-001", 5)))
+	if err := b.rt.Replace(lower); err != nil || b.rt.Map() != lower {
+		t.Errorf("Replace = %v, map %v", err, b.rt.Map().Version())
+	}
+	if err := b.rt.Replace(publish(9, other)); !errors.Is(err, routemap.ErrFleet) {
+		t.Errorf("Replace by another fleet's: %v", err)
+	}
 }
 
 // Under load and a storm of swaps, each request is answered, and by the cell
