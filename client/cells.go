@@ -89,7 +89,8 @@ func (c *Client) Undrain(ctx context.Context, id cellway.CellID, admit uint8, re
 	return out, c.call(ctx, w.act(cellPath(id)+"/undrain", api.DrainRequest{Admit: admit, Reason: reason}, &out))
 }
 
-// Retire retires a cell that owns nothing. Its name stays taken.
+// Retire retires a cell that owns nothing, at the revision in w. Its name stays
+// taken.
 func (c *Client) Retire(ctx context.Context, id cellway.CellID, reason string, w Write) (out api.CellChange, err error) {
 	return out, c.call(ctx, w.act(cellPath(id)+"/retire", api.RetireRequest{Reason: reason}, &out))
 }

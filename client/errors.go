@@ -13,6 +13,10 @@ import (
 // whether it took effect. Read the record to find out.
 var ErrUnanswered = errors.New("no answer came, so it may have taken effect or not")
 
+// ErrUnreachable is the error of a request that never reached the control
+// plane: nothing has happened.
+var ErrUnreachable = errors.New("can't reach the control plane")
+
 // ErrUnauthenticated is the error of a request whose token or certificate the
 // server does not know.
 var ErrUnauthenticated = errors.New("not authenticated")
@@ -66,5 +70,5 @@ func (c *Client) unreachable(err error) error {
 	case strings.Contains(msg, "certificate"):
 		hint = "name the authority that signed its certificate, or give the certificate that it asks for"
 	}
-	return fmt.Errorf("can't reach the control plane at %s; %s (%w)", c.URL(), hint, err)
+	return fmt.Errorf("%w at %s; %s (%w)", ErrUnreachable, c.URL(), hint, err)
 }

@@ -38,6 +38,9 @@ type Write struct {
 	// contains the change. Zero means not at all.
 	Wait time.Duration
 
+	// Reason is for the journal, where a write has no other place for it.
+	Reason string
+
 	// IdempotencyKey makes a creation by POST safe to repeat. If empty, one is
 	// drawn for each call.
 	IdempotencyKey string
@@ -58,20 +61,42 @@ func (w Write) query() url.Values {
 	return q
 }
 
+// remove returns the request that removes what has no revision.
+func (w Write) remove(path string) request {
+	q := url.Values{}
+	if w.DryRun {
+		q.Set("dry_run", "true")
+	}
+	if w.Reason != "" {
+		q.Set("reason", w.Reason)
+	}
+	return request{method: http.MethodDelete, path: path, query: q}
+}
+
 // record returns the request that writes the record at path.
 func (w Write) record(method, path string, in, out any) request {
 	h := http.Header{}
 	if w.Revision == 0 {
 		h.Set("If-None-Match", "*")
 	} else {
-		h.Set("If-Match", `"`+strconv.FormatUint(uint64(w.Revision), 10)+`"`)
+		h.Set("If-Match", w.match())
 	}
-	return request{method: method, path: path, query: w.query(), header: h, in: in, out: out, wait: w.Wait}
+	q := w.query()
+	if method == http.MethodDelete && w.Reason != "" {
+		q.Set("reason", w.Reason)
+	}
+	return request{method: method, path: path, query: q, header: h, in: in, out: out, wait: w.Wait}
 }
 
-// act returns the request that acts on something, whatever its revision.
+func (w Write) match() string { return `"` + strconv.FormatUint(uint64(w.Revision), 10) + `"` }
+
+// act returns the request that acts on something: whatever its revision, or at
+// the one in w.
 func (w Write) act(path string, in, out any) request {
 	h := http.Header{}
+	if w.Revision != 0 {
+		h.Set("If-Match", w.match())
+	}
 	if w.IdempotencyKey != "" {
 		h.Set("Idempotency-Key", w.IdempotencyKey)
 	}

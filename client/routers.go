@@ -23,8 +23,8 @@ func (c *Client) Router(ctx context.Context, id string) (out api.Router, err err
 
 // ForgetRouter removes a router that is no longer there. One that is reports
 // again and is known again.
-func (c *Client) ForgetRouter(ctx context.Context, id string) error {
-	return c.call(ctx, request{method: http.MethodDelete, path: routerPath(id)})
+func (c *Client) ForgetRouter(ctx context.Context, id string, w Write) error {
+	return c.call(ctx, w.remove(routerPath(id)))
 }
 
 // Report tells the control plane what a router serves and renews its lease.
@@ -67,8 +67,8 @@ func (c *Client) CreateToken(ctx context.Context, t api.TokenCreation) (out api.
 }
 
 // DeleteToken deletes a token. It is refused from then on.
-func (c *Client) DeleteToken(ctx context.Context, id string) error {
-	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/tokens/" + segment(id)})
+func (c *Client) DeleteToken(ctx context.Context, id string, w Write) error {
+	return c.call(ctx, w.remove("/v1/tokens/"+segment(id)))
 }
 
 // Backup writes a consistent copy of the store to w.

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -21,6 +23,15 @@ func created(at cellway.Revision, call control.Call) int {
 		return http.StatusCreated
 	}
 	return http.StatusOK
+}
+
+// taken tells a write that must create why it did not: a record of that name
+// is there, whatever its revision.
+func taken(at cellway.Revision, what string, err error) error {
+	if at == 0 && errors.Is(err, cellway.ErrConflict) {
+		return fmt.Errorf("%s: %w", what, cellway.ErrExists)
+	}
+	return err
 }
 
 // waiting reads how long the answer to a write may wait for the routers.
@@ -60,7 +71,7 @@ func (s *Server) putFleet(q *request) (*answer, error) {
 	}
 	f, c, err := s.service.PutFleet(q.Context(), call, set, at)
 	if err != nil {
-		return nil, err
+		return nil, taken(at, "fleet", err)
 	}
 	return &answer{status: created(at, call), revision: f.Revision, body: api.FleetChange{Fleet: fleet(f), Change: s.change(q.Context(), c, call, wait)}}, nil
 }
@@ -95,7 +106,7 @@ func (s *Server) putCell(q *request) (*answer, error) {
 	}
 	c, change, err := s.service.PutCell(q.Context(), call, set, at)
 	if err != nil {
-		return nil, err
+		return nil, taken(at, "cell "+string(id), err)
 	}
 	return s.cellChange(q, created(at, call), c, change, call, wait), nil
 }

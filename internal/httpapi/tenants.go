@@ -146,7 +146,7 @@ func (s *Server) putOverride(q *request) (*answer, error) {
 	}
 	o, c, err := s.service.PutOverride(q.Context(), call, set, at)
 	if err != nil {
-		return nil, err
+		return nil, taken(at, "override "+string(key), err)
 	}
 	out := api.OverrideChange{Override: override(o, time.Now()), Change: s.change(q.Context(), c, call, wait)}
 	return &answer{status: created(at, call), revision: o.Revision, body: out}, nil

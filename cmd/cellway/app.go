@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway/client"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// An app is one run of the command line.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	args     []string // as typed, for the command to repeat
+
+	// What all commands take.
+	conn    connection
+	output  string
+	yes     bool
+	dryRun  bool
+	confirm string
+	wait    string
+	timeout time.Duration
+}
+
+// run runs the command line args and returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
+	a := &app{in: in, out: out, err: stderr, args: args}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	return a.report(root, err)
+}
+
+// root returns the command that holds all others.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cellway",
+		Short: "run and look after a fleet of cells",
+		Long: `Cellway runs a service as cells: complete, independent copies of it, each serving a
+fixed part of the tenants. This is its command line: a fleet on this machine to try
+things out (demo, up), and everything that can be asked of a control plane.
+
+The control plane's address comes from --url, from CELLWAY_URL, or from the current
+context; without any of them it is http://127.0.0.1:7700.`,
+		Example: `  cellway up
+  cellway cell list
+  cellway drain cell-002 --reason "disk is dying" --wait routers
+  cellway explain acme`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	f := root.PersistentFlags()
+	f.StringVar(&a.conn.URL, "url", "", "address of the control plane (CELLWAY_URL)")
+	f.StringVar(&a.conn.TokenFile, "token-file", "", "file with a bearer token (CELLWAY_TOKEN_FILE)")
+	f.StringVar(&a.conn.CAFile, "ca-file", "", "authorities of the control plane's certificate, PEM (CELLWAY_CA_FILE)")
+	f.StringVar(&a.conn.CertFile, "cert-file", "", "client certificate, PEM (CELLWAY_CERT_FILE)")
+	f.StringVar(&a.conn.KeyFile, "key-file", "", "its key, PEM (CELLWAY_KEY_FILE)")
+	f.StringVar(&a.conn.context, "context", "", "context to use instead of the current one (CELLWAY_CONTEXT)")
+	f.StringVarP(&a.output, "output", "o", "table", "table for people, json or yaml for programs")
+	complete(root, "output", "table", "json", "yaml")
+	complete(root, "context", func() []string { return a.contextNames() })
+
+	root.AddGroup(&cobra.Group{ID: "try", Title: "Try it out:"}, &cobra.Group{ID: "fleet", Title: "The fleet:"},
+		&cobra.Group{ID: "map", Title: "The map and who serves it:"}, &cobra.Group{ID: "keep", Title: "Looking after it:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("fleet", a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
+	add("map", a.mapCommand(), a.routerCommand(), a.explainCommand(), a.locateCommand())
+	add("keep", a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())
+	root.AddCommand(a.versionCommand(), exitCodesTopic())
+	strict(root)
+	return root
+}
+
+// strict makes every command that only holds others refuse what it does not
+// know, where cobra would print help and succeed.
+func strict(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
+	if c.HasSubCommands() && c.Run == nil && c.RunE == nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				text += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+			}
+			return usage("%s", text)
+		}
+		c.Args = cobra.ArbitraryArgs
+		c.SuggestionsMinimumDistance = 2
+	}
+}
+
+// client connects to the control plane.
+func (a *app) client() (*client.Client, error) {
+	conn, err := a.resolve()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(client.Config{
+		URL: conn.URL, TokenFile: conn.TokenFile, CAFile: conn.CAFile, CertFile: conn.CertFile, KeyFile: conn.KeyFile,
+		UserAgent: "cellway/" + buildVersion(),
+	})
+}
+
+// terminal reports whether a stream is a terminal.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// writing adds what all commands that change something take.
+func (a *app) writing(c *cobra.Command) *cobra.Command {
+	f := c.Flags()
+	f.BoolVar(&a.dryRun, "dry-run", false, "check everything, change nothing, and tell what would change")
+	f.StringVar(&a.confirm, "confirm", "", "digest of a change that was refused, to confirm exactly that change")
+	f.StringVar(&a.wait, "wait", "", "what to wait for: routers (every live router serves the change)")
+	f.DurationVar(&a.timeout, "timeout", 10*time.Second, "how long to wait at most")
+	complete(c, "wait", "routers")
+	return c
+}
+
+// asking adds what commands take that destroy something.
+func (a *app) asking(c *cobra.Command) *cobra.Command {
+	c.Flags().BoolVar(&a.yes, "yes", false, "don't ask: what is shown may go")
+	return c
+}
+
+// write is how a command with those flags writes.
+func (a *app) write() (client.Write, error) {
+	w := client.Write{DryRun: a.dryRun, Confirm: a.confirm}
+	switch a.wait {
+	case "":
+	case "routers":
+		if a.timeout <= 0 {
+			return w, usage("--timeout is %v; give a time like 10s", a.timeout)
+		}
+		w.Wait = a.timeout
+		a.progress("waiting for the routers, at most %v", a.timeout)
+	default:
+		return w, usage("--wait is %q; only routers can be waited for", a.wait)
+	}
+	return w, nil
+}
+
+// progress tells somebody at a terminal that something takes a while.
+func (a *app) progress(format string, args ...any) {
+	if terminal(a.err) {
+		fmt.Fprintf(a.err, format+"…\n", args...)
+	}
+}
+
+// say writes a line for people; with -o json or yaml the answer says it all.
+func (a *app) say(format string, args ...any) {
+	if a.output == "table" {
+		fmt.Fprintf(a.out, format+"\n", args...)
+	}
+}
+
+// exactly is cobra.ExactArgs with a message that names what is missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage("%s needs %s; see %s -h", c.CommandPath(), strings.Join(names[len(args):], " and "), c.CommandPath())
+		case len(args) > len(names):
+			return usage("%s does not take %q; see %s -h", c.CommandPath(), args[len(names)], c.CommandPath())
+		}
+		return nil
+	}
+}
+
+// atMost takes up to that many arguments.
+func atMost(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return usage("%s does not take %q; see %s -h", c.CommandPath(), args[len(names)], c.CommandPath())
+		}
+		return nil
+	}
+}
+
+// errAsked is what ends a command after it has printed all there is to say.
+var errAsked = errors.New("confirmation needed")

@@ -1,0 +1,384 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) cellCommand() *cobra.Command {
+	c := &cobra.Command{Use: "cell", Aliases: []string{"cells"}, Short: "complete, independent copies of the service", Example: "  cellway cell list\n  cellway cell add cell-001 --endpoint http://10.0.0.1:8080 --state active"}
+	c.AddCommand(a.cellList(), a.cellShow(), a.cellAdd(), a.cellSet(),
+		a.cellState("activate", "let a cell serve and take placements", cellway.CellActive),
+		a.cellState("cordon", "let a cell serve, but take no placements and no moves", cellway.CellCordoned),
+		a.cellState("uncordon", "let a cell take placements again", cellway.CellActive),
+		a.cellRetire())
+	return c
+}
+
+// tintState colours what a person should notice in a column of states.
+func tintState(column, admit int) func(row []string, i int) string {
+	return func(row []string, i int) string {
+		switch {
+		case i == column && (row[i] == "cordoned" || row[i] == "new"):
+			return "33"
+		case i == column && row[i] == "retired":
+			return "2"
+		case i == admit && row[i] == "0 %":
+			return "31"
+		case i == admit && row[i] != "100 %" && row[i] != "":
+			return "33"
+		}
+		return ""
+	}
+}
+
+func (a *app) cellList() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "cells by id", Args: exactly(), Example: "  cellway cell list\n  cellway cell list -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			cells := func(yield func(api.Cell, error) bool) {
+				for cell, err := range cl.Cells(cmd.Context()) {
+					if err == nil && cell.State == cellway.CellRetired && !all {
+						continue
+					}
+					if !yield(cell, err) {
+						return
+					}
+				}
+			}
+			t := newTable("cell", "state", "admit", "tenants", "buckets", "guard", "region", "endpoints", "title")
+			t.tint = tintState(1, 2)
+			return showList(a, cells, "no cell yet; register one with cellway cell add", t, func(c api.Cell) []string {
+				return []string{string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), strconv.Itoa(c.Tenants), strconv.Itoa(c.Buckets), c.Guard.String(), c.Region, strings.Join(c.Endpoints, " "), c.Title}
+			})
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "retired cells too")
+	return c
+}
+
+func (a *app) cellShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show CELL", Short: "one cell", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()), Example: "  cellway cell show cell-001",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			cell, err := cl.Cell(cmd.Context(), cellway.CellID(args[0]))
+			if err != nil {
+				return err
+			}
+			return a.show(cell, func() { tellCell(cell).write(a.out) })
+		},
+	}
+}
+
+func tellCell(c api.Cell) *facts {
+	t := &facts{}
+	t.add("cell", "%s", c.ID)
+	t.add("title", "%s", c.Title)
+	t.add("state", "%s", c.State)
+	t.add("admit", "%d %%", c.Admit)
+	t.add("guard", "%s", c.Guard)
+	t.add("endpoints", "%s", strings.Join(c.Endpoints, "\n"))
+	t.add("region", "%s", c.Region)
+	t.add("zone", "%s", c.Zone)
+	var tags []string
+	for _, k := range sortedKeys(c.Tags) {
+		tags = append(tags, k+"="+c.Tags[k])
+	}
+	t.add("tags", "%s", strings.Join(tags, " "))
+	t.add("tiers", "%s", strings.Join(c.Tiers, " "))
+	t.add("tenants", "%d", c.Tenants)
+	t.add("buckets", "%d", c.Buckets)
+	var load []string
+	names := maps.Clone(map[string]float64(c.Reserved))
+	if names == nil {
+		names = map[string]float64{}
+	}
+	maps.Copy(names, c.Capacity)
+	for _, k := range sortedKeys(names) {
+		line := fmt.Sprintf("%s: %s reserved", k, amount(c.Reserved[k]))
+		if limit, ok := c.Capacity[k]; ok {
+			line += fmt.Sprintf(" of %s", amount(limit))
+		}
+		load = append(load, line)
+	}
+	t.add("load", "%s", strings.Join(load, "\n"))
+	if c.Headroom > 0 {
+		t.add("headroom", "%s %%", amount(c.Headroom))
+	}
+	t.add("revision", "%d", c.Revision)
+	return t
+}
+
+func amount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// cellFlags are a cell's settings as flags.
+type cellFlags struct {
+	title, state, guard, region, zone string
+	endpoints, tiers                  []string
+	tags                              map[string]string
+	capacity                          map[string]string
+	headroom                          float64
+}
+
+func (s *cellFlags) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.title, "title", "", "name for people")
+	f.StringArrayVar(&s.endpoints, "endpoint", nil, "where it listens, as in http://10.0.0.1:8080; may be given more than once")
+	f.StringVar(&s.guard, "guard", "", "what it checks itself: none, identity or fence")
+	f.StringVar(&s.region, "region", "", "region")
+	f.StringVar(&s.zone, "zone", "", "zone")
+	f.StringToStringVar(&s.tags, "tag", nil, "tag, NAME=VALUE")
+	f.StringToStringVar(&s.capacity, "capacity", nil, "the most of a resource, as in tenants=500,rps=2000; what is not named has no limit")
+	f.Float64Var(&s.headroom, "headroom", 0, "percent of each capacity that placement leaves free")
+	f.StringSliceVar(&s.tiers, "tier", nil, "tiers whose tenants it takes; none: all")
+	complete(c, "guard", "none", "identity", "fence")
+}
+
+// apply puts what the flags say into in.
+func (s *cellFlags) apply(c *cobra.Command, in *api.CellSettings) (err error) {
+	set := c.Flags().Changed
+	for name, to := range map[string]*string{"title": &in.Title, "region": &in.Region, "zone": &in.Zone} {
+		if set(name) {
+			*to, _ = c.Flags().GetString(name)
+		}
+	}
+	if set("endpoint") {
+		in.Endpoints = s.endpoints
+	}
+	if set("guard") {
+		if err := in.Guard.UnmarshalText([]byte(s.guard)); err != nil {
+			return usageError{err}
+		}
+	}
+	if set("state") {
+		if in.State, err = cellway.ParseCellState(s.state); err != nil {
+			return usageError{err}
+		}
+	}
+	if set("tag") {
+		in.Tags = s.tags
+	}
+	if set("capacity") {
+		if in.Capacity, err = parseVector("capacity", s.capacity); err != nil {
+			return err
+		}
+	}
+	if set("headroom") {
+		in.Headroom = s.headroom
+	}
+	if set("tier") {
+		in.Tiers = s.tiers
+	}
+	return nil
+}
+
+func parseVector(flag string, in map[string]string) (api.Vector, error) {
+	out := api.Vector{}
+	for _, k := range sortedKeys(in) {
+		n, err := strconv.ParseFloat(in[k], 64)
+		if err != nil {
+			return nil, usage("--%s %s=%s: %q is not a number", flag, k, in[k], in[k])
+		}
+		out[k] = n
+	}
+	return out, nil
+}
+
+func (a *app) cellAdd() *cobra.Command {
+	var s cellFlags
+	c := a.writing(&cobra.Command{
+		Use: "add CELL", Short: "register a cell", Args: exactly("CELL"),
+		Long: `Register a cell. Its id is for ever: it is never renamed and never used again.
+
+A new cell owns no keys. Once it is active it takes placements; in a fleet with
+buckets it gets its share of them by cellway map assign.`,
+		Example: "  cellway cell add cell-001 --endpoint http://10.0.0.1:8080 --state active\n" +
+			"  cellway cell add cell-eu-1 --endpoint https://10.1.0.1:8443 --guard identity --region eu --capacity tenants=500,rps=2000 --headroom 20",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var in api.CellSettings
+			if err := s.apply(cmd, &in); err != nil {
+				return err
+			}
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			out, err := cl.PutCell(cmd.Context(), cellway.CellID(args[0]), in, w)
+			if errors.Is(err, cellway.ErrExists) {
+				err = fmt.Errorf("%w; cellway cell set changes a cell", err)
+			}
+			if err := a.cellChanged(out, err); err != nil {
+				return err
+			}
+			if out.State == cellway.CellActive && out.Buckets == 0 && !out.DryRun {
+				if f, err := cl.Fleet(cmd.Context()); err == nil && f.Mapping == "buckets" {
+					a.say("it owns no bucket yet: cellway map assign")
+				}
+			}
+			return nil
+		},
+	})
+	s.flags(c)
+	c.Flags().StringVar(&s.state, "state", "new", "new, active or cordoned")
+	complete(c, "state", "new", "active", "cordoned")
+	return c
+}
+
+func (a *app) cellChanged(out api.CellChange, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := a.show(out, func() {
+		fmt.Fprintf(a.out, "cell %s is %s and admits %d %%\n", out.ID, out.State, out.Admit)
+	}); err != nil {
+		return err
+	}
+	return a.changed(out.Change)
+}
+
+func (a *app) cellSet() *cobra.Command {
+	var s cellFlags
+	c := a.writing(&cobra.Command{
+		Use: "set CELL", Short: "change the settings that are named", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
+		Example: "  cellway cell set cell-001 --endpoint http://10.0.0.1:8080 --endpoint http://10.0.0.2:8080\n  cellway cell set cell-001 --title 'Europe 1' --dry-run",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.updateCell(cmd, args[0], func(in *api.CellSettings) error { return s.apply(cmd, in) })
+		},
+	})
+	s.flags(c)
+	return c
+}
+
+func (a *app) updateCell(cmd *cobra.Command, id string, edit func(*api.CellSettings) error) error {
+	cl, err := a.client()
+	if err != nil {
+		return err
+	}
+	w, err := a.write()
+	if err != nil {
+		return err
+	}
+	out, err := cl.UpdateCell(cmd.Context(), cellway.CellID(id), edit, w)
+	return a.cellChanged(out, err)
+}
+
+func (a *app) cellState(verb, short string, state cellway.CellState) *cobra.Command {
+	return a.writing(&cobra.Command{
+		Use: verb + " CELL", Short: short, Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
+		Example: "  cellway cell " + verb + " cell-001",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.updateCell(cmd, args[0], func(in *api.CellSettings) error { in.State = state; return nil })
+		},
+	})
+}
+
+func (a *app) cellRetire() *cobra.Command {
+	var reason string
+	c := a.asking(a.writing(&cobra.Command{
+		Use: "retire CELL", Short: "end a cell that owns nothing; its name is never used again", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
+		Example: "  cellway cell retire cell-001 --reason 'hardware returned'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			cell, err := cl.Cell(cmd.Context(), cellway.CellID(args[0]))
+			if err != nil {
+				return err
+			}
+			if err := a.sure(func() {
+				fmt.Fprintf(a.err, "this retires cell %s for ever:\n", cell.ID)
+				tellCell(cell).write(a.err)
+			}, args[0]); err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			w.Revision = cell.Revision
+			out, err := cl.Retire(cmd.Context(), cell.ID, reason, w)
+			return a.cellChanged(out, err)
+		},
+	}))
+	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	return c
+}
+
+func (a *app) drainCommand() *cobra.Command {
+	var to uint8
+	var reason string
+	c := a.writing(&cobra.Command{
+		Use: "drain CELL", Short: "lower the percent of a cell's keys that routers let through", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
+		Long: `Lower a cell's admit: the percent of its keys that routers let through. Nothing in the
+cell is asked, so it works with the cell dead.
+
+Nobody else may serve the tenants of a cell, as their data is there: those that are not
+let through get a prompt 503 cell_drained. The cell takes no placements until it admits
+100 percent again. If less than half of the fleet is left admitted, it asks once.`,
+		Example: "  cellway drain cell-002 --reason 'disk is dying' --wait routers\n  cellway drain cell-002 --to 25",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.admit(cmd, args[0], to, reason, (*client.Client).Drain)
+		},
+	})
+	c.Flags().Uint8Var(&to, "to", 0, "percent to admit, 0 to 99")
+	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	return c
+}
+
+func (a *app) undrainCommand() *cobra.Command {
+	var to uint8
+	var reason string
+	c := a.writing(&cobra.Command{
+		Use: "undrain CELL --to PERCENT", Short: "raise the percent of a cell's keys that routers let through", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
+		Long: `Raise a cell's admit. Climb in steps, such as 1, 5, 25, 50 and 100, and look at the cell
+after each: whoever is let through at 5 percent also is at 25.`,
+		Example: "  cellway undrain cell-002 --to 1 --wait routers\n  cellway undrain cell-002 --to 100",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("to") {
+				return usage("say how far to undrain %s: --to 1 to 100; the usual steps are 1, 5, 25, 50 and 100", args[0])
+			}
+			return a.admit(cmd, args[0], to, reason, (*client.Client).Undrain)
+		},
+	})
+	c.Flags().Uint8Var(&to, "to", 0, "percent to admit, 1 to 100")
+	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	return c
+}
+
+type admitFunc func(*client.Client, context.Context, cellway.CellID, uint8, string, client.Write) (api.CellChange, error)
+
+func (a *app) admit(cmd *cobra.Command, id string, to uint8, reason string, set admitFunc) error {
+	cl, err := a.client()
+	if err != nil {
+		return err
+	}
+	w, err := a.write()
+	if err != nil {
+		return err
+	}
+	out, err := set(cl, cmd.Context(), cellway.CellID(id), to, reason, w)
+	return a.cellChanged(out, err)
+}

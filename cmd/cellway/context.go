@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cellway/cellway"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+// A connection says where the control plane is and who asks.
+type connection struct {
+	URL       string `yaml:"url,omitempty" json:"url,omitempty"`
+	TokenFile string `yaml:"token_file,omitempty" json:"token_file,omitempty"`
+	CAFile    string `yaml:"ca_file,omitempty" json:"ca_file,omitempty"`
+	CertFile  string `yaml:"cert_file,omitempty" json:"cert_file,omitempty"`
+	KeyFile   string `yaml:"key_file,omitempty" json:"key_file,omitempty"`
+
+	context string // that the flags name
+	from    string // where the address comes from, for people
+}
+
+// defaultURL is where cellway up and cellway-control listen.
+const defaultURL = "http://127.0.0.1:7700"
+
+// contexts is the file of named connections.
+type contexts struct {
+	Current  string                `yaml:"current,omitempty"`
+	Contexts map[string]connection `yaml:"contexts,omitempty"`
+}
+
+// contextFile is CELLWAY_CONFIG, or cellway/config.yaml in the user's folder
+// for settings.
+func contextFile() (string, error) {
+	if f := os.Getenv("CELLWAY_CONFIG"); f != "" {
+		return f, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("contexts: %w; name a file with CELLWAY_CONFIG", err)
+	}
+	return filepath.Join(dir, "cellway", "config.yaml"), nil
+}
+
+func readContexts() (c contexts, err error) {
+	file, err := contextFile()
+	if err != nil {
+		return c, err
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("contexts: %w", err)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return c, fmt.Errorf("contexts in %s: %w: %w", file, cellway.ErrInvalid, err)
+	}
+	if _, ok := c.Contexts[c.Current]; c.Current != "" && !ok {
+		return c, fmt.Errorf("contexts in %s: the current one, %q, is not among them: %w", file, c.Current, cellway.ErrInvalid)
+	}
+	return c, nil
+}
+
+// write replaces the file whole.
+func (c contexts) write() error {
+	file, err := contextFile()
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("contexts: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("contexts: %w", err)
+	}
+	return replaceFile(file, 0o600, func(w io.Writer) error { _, err := w.Write(text); return err })
+}
+
+// replaceFile writes a file so that its name always has a whole one.
+func replaceFile(file string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
+
+// resolve joins what flags, environment and the context say, in this order.
+func (a *app) resolve() (connection, error) {
+	all, err := readContexts()
+	if err != nil {
+		return connection{}, err
+	}
+	name, from := a.conn.context, "--context"
+	if name == "" {
+		name, from = os.Getenv("CELLWAY_CONTEXT"), "CELLWAY_CONTEXT"
+	}
+	if name == "" {
+		name, from = all.Current, "the current context"
+	}
+	kept, ok := all.Contexts[name]
+	if name != "" && !ok {
+		return connection{}, fmt.Errorf("%s is %q, and there is no such context; cellway context list shows all: %w", from, name, cellway.ErrNotFound)
+	}
+	out := connection{from: "the default, as neither --url nor CELLWAY_URL nor a context names one"}
+	pick := func(to *string, flag, env, kept string) string {
+		for _, s := range []struct{ value, from string }{
+			{flag, "the command line"}, {os.Getenv(env), env}, {kept, "context " + name},
+		} {
+			if s.value != "" {
+				*to = s.value
+				return s.from
+			}
+		}
+		return ""
+	}
+	if from := pick(&out.URL, a.conn.URL, "CELLWAY_URL", kept.URL); from != "" {
+		out.from = from
+	} else {
+		out.URL = defaultURL
+	}
+	pick(&out.TokenFile, a.conn.TokenFile, "CELLWAY_TOKEN_FILE", kept.TokenFile)
+	pick(&out.CAFile, a.conn.CAFile, "CELLWAY_CA_FILE", kept.CAFile)
+	pick(&out.CertFile, a.conn.CertFile, "CELLWAY_CERT_FILE", kept.CertFile)
+	pick(&out.KeyFile, a.conn.KeyFile, "CELLWAY_KEY_FILE", kept.KeyFile)
+	return out, nil
+}
+
+func (a *app) contextNames() []string {
+	all, err := readContexts()
+	if err != nil {
+		return nil
+	}
+	return sortedKeys(all.Contexts)
+}
+
+func (a *app) contextCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "context",
+		Short:   "named control planes and who asks them",
+		Example: "  cellway context set prod --url https://control.example.com:7700 --token-file ~/.cellway-token\n  cellway context use prod",
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "contexts by name", Example: "  cellway context list", Args: exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			return a.show(all.Contexts, func() {
+				if len(all.Contexts) == 0 {
+					fmt.Fprintln(a.err, "no context yet; make one with cellway context set")
+					return
+				}
+				t := newTable("current", "context", "url", "token file", "client certificate")
+				for _, name := range sortedKeys(all.Contexts) {
+					k, mark := all.Contexts[name], ""
+					if name == all.Current {
+						mark = "*"
+					}
+					t.row(mark, name, k.URL, k.TokenFile, k.CertFile)
+				}
+				t.write(a.out, a.colours())
+			})
+		},
+	}
+	set := &cobra.Command{
+		Use: "set NAME", Short: "make or change a context from the flags", Args: exactly("NAME"), ValidArgsFunction: completeNames(a.contextNames),
+		Example: "  cellway context set prod --url https://control.example.com:7700 --token-file ~/.cellway-token",
+		RunE: func(_ *cobra.Command, args []string) error {
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			if all.Contexts == nil {
+				all.Contexts = map[string]connection{}
+			}
+			k := all.Contexts[args[0]]
+			for to, from := range map[*string]string{&k.URL: a.conn.URL, &k.TokenFile: a.conn.TokenFile, &k.CAFile: a.conn.CAFile, &k.CertFile: a.conn.CertFile, &k.KeyFile: a.conn.KeyFile} {
+				if from != "" {
+					*to = from
+				}
+			}
+			for _, file := range []*string{&k.TokenFile, &k.CAFile, &k.CertFile, &k.KeyFile} {
+				if *file != "" {
+					// The context is used from any folder.
+					if *file, err = filepath.Abs(*file); err != nil {
+						return err
+					}
+				}
+			}
+			if k.URL == "" {
+				return usage("say where the control plane of context %s is: --url", args[0])
+			}
+			all.Contexts[args[0]] = k
+			if all.Current == "" {
+				all.Current = args[0]
+			}
+			if err := all.write(); err != nil {
+				return err
+			}
+			a.say("context %s is %s; the current one is %s", args[0], k.URL, all.Current)
+			return nil
+		},
+	}
+	use := &cobra.Command{
+		Use: "use NAME", Short: "make a context the current one", Args: exactly("NAME"), ValidArgsFunction: completeNames(a.contextNames),
+		Example: "  cellway context use prod",
+		RunE: func(_ *cobra.Command, args []string) error {
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			if _, ok := all.Contexts[args[0]]; !ok {
+				return fmt.Errorf("context %s: %w; there are %s", args[0], cellway.ErrNotFound, some(sortedKeys(all.Contexts), len(all.Contexts)))
+			}
+			all.Current = args[0]
+			if err := all.write(); err != nil {
+				return err
+			}
+			a.say("the current context is %s, %s", args[0], all.Contexts[args[0]].URL)
+			return nil
+		},
+	}
+	remove := &cobra.Command{
+		Use: "remove NAME", Short: "forget a context", Args: exactly("NAME"), ValidArgsFunction: completeNames(a.contextNames),
+		Example: "  cellway context remove prod",
+		RunE: func(_ *cobra.Command, args []string) error {
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			if _, ok := all.Contexts[args[0]]; !ok {
+				return fmt.Errorf("context %s: %w", args[0], cellway.ErrNotFound)
+			}
+			delete(all.Contexts, args[0])
+			if all.Current == args[0] {
+				all.Current = ""
+			}
+			if err := all.write(); err != nil {
+				return err
+			}
+			a.say("context %s removed", args[0])
+			return nil
+		},
+	}
+	c.AddCommand(list, set, use, remove)
+	return c
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := []string{}
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) fleetCommand() *cobra.Command {
+	c := &cobra.Command{Use: "fleet", Short: "fleet-wide settings", Example: "  cellway fleet show\n  cellway fleet create shop --extractor header:X-Tenant-Id"}
+	show := &cobra.Command{
+		Use: "show", Short: "the settings", Args: exactly(), Example: "  cellway fleet show -o yaml",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			f, err := cl.Fleet(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.show(f, func() { tellFleet(f).write(a.out) })
+		},
+	}
+	var s fleetFlags
+	create := a.writing(&cobra.Command{
+		Use: "create NAME", Short: "make the fleet's settings; name, mapping and bucket count never change", Args: exactly("NAME"),
+		Example: "  cellway fleet create shop --extractor header:X-Tenant-Id\n" +
+			"  cellway fleet create shop --mapping full --extractor 'host:{tenant}.shop.example.com' --extractor fixed:/login,key=front-desk",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := api.FleetSettings{Name: args[0]}
+			if err := s.apply(cmd, &in); err != nil {
+				return err
+			}
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			out, err := cl.PutFleet(cmd.Context(), in, w)
+			return a.fleetChanged(out, err)
+		},
+	})
+	s.flags(create)
+	set := a.writing(&cobra.Command{
+		Use: "set", Short: "change the settings that are named", Args: exactly(),
+		Example: "  cellway fleet set --strict\n  cellway fleet set --extractor header:X-Tenant-Id --extractor query:tenant",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			out, err := cl.UpdateFleet(cmd.Context(), func(in *api.FleetSettings) error { return s.apply(cmd, in) }, w)
+			return a.fleetChanged(out, err)
+		},
+	})
+	s.flags(set)
+	c.AddCommand(show, create, set)
+	return c
+}
+
+func (a *app) fleetChanged(out api.FleetChange, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := a.show(out, func() { tellFleet(out.Fleet).write(a.out) }); err != nil {
+		return err
+	}
+	return a.changed(out.Change)
+}
+
+func tellFleet(f api.Fleet) *facts {
+	t := &facts{}
+	t.add("fleet", "%s", f.Name)
+	t.add("mapping", "%s", f.Mapping)
+	if f.Buckets > 0 {
+		t.add("buckets", "%d", f.Buckets)
+	}
+	t.add("strict", "%s", yesNo(f.Strict))
+	t.add("stateless", "%s", yesNo(f.Stateless))
+	t.add("pass-through", "%s", yesNo(f.PassThrough))
+	t.add("catch-all", "%s", f.CatchAll)
+	var xs []string
+	for _, x := range f.Extractors {
+		xs = append(xs, formatExtractor(x))
+	}
+	t.add("extractors", "%s", strings.Join(xs, "\n"))
+	t.add("revision", "%d", f.Revision)
+	return t
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// fleetFlags are the settings as flags.
+type fleetFlags struct {
+	mapping    string
+	buckets    uint32
+	strict     bool
+	stateless  bool
+	passOn     bool
+	catchAll   string
+	extractors []string
+}
+
+func (s *fleetFlags) flags(c *cobra.Command) {
+	f := c.Flags()
+	if c.Name() == "create" {
+		f.StringVar(&s.mapping, "mapping", "buckets", "how a key without an entry finds its cell: buckets, or full (not at all)")
+		f.Uint32Var(&s.buckets, "buckets", 0, "bucket count (default 16384)")
+		complete(c, "mapping", "buckets", "full")
+	}
+	f.BoolVar(&s.strict, "strict", false, "refuse keys without an entry")
+	f.BoolVar(&s.stateless, "stateless", false, "no tenant has data: owners may change freely")
+	f.BoolVar(&s.passOn, "pass-through", false, "one active cell only: forward requests without a usable key")
+	f.StringVar(&s.catchAll, "catch-all", "", "cell of keys that nothing else owns")
+	f.StringArrayVar(&s.extractors, "extractor", nil, "where a request's key stands, in order; KIND:NAME or KIND:PATTERN, then ,must_agree ,source=… ,key=…")
+}
+
+// apply puts what the flags say into in.
+func (s *fleetFlags) apply(c *cobra.Command, in *api.FleetSettings) error {
+	set := c.Flags().Changed
+	if c.Name() == "create" {
+		in.Mapping, in.Buckets = s.mapping, s.buckets
+	}
+	if set("strict") {
+		in.Strict = s.strict
+	}
+	if set("stateless") {
+		in.Stateless = s.stateless
+	}
+	if set("pass-through") {
+		in.PassThrough = s.passOn
+	}
+	if set("catch-all") {
+		in.CatchAll = cellway.CellID(s.catchAll)
+	}
+	if set("extractor") {
+		in.Extractors = nil
+		for _, text := range s.extractors {
+			x, err := parseExtractor(text)
+			if err != nil {
+				return usageError{err}
+			}
+			in.Extractors = append(in.Extractors, x)
+		}
+	}
+	return nil
+}
+
+// parseExtractor reads KIND:WHAT with options behind commas. A comma within
+// WHAT stays, as only what looks like an option at the end is one.
+func parseExtractor(text string) (x cellway.Extractor, err error) {
+	kind, what, ok := strings.Cut(text, ":")
+	if !ok {
+		return x, fmt.Errorf("extractor %q is not KIND:NAME or KIND:PATTERN, as in header:X-Tenant-Id: %w", text, cellway.ErrInvalid)
+	}
+	if x.Kind, err = cellway.ParseExtractorKind(kind); err != nil {
+		return x, fmt.Errorf("extractor %q: %w", text, err)
+	}
+options:
+	for {
+		i := strings.LastIndexByte(what, ',')
+		if i < 0 {
+			break
+		}
+		name, value, _ := strings.Cut(what[i+1:], "=")
+		switch {
+		case what[i+1:] == "must_agree":
+			x.MustAgree = true
+		case name == "source" && value != "":
+			x.Source = value
+		case name == "key" && value != "":
+			x.Key = cellway.Key(value)
+		default:
+			break options
+		}
+		what = what[:i]
+	}
+	switch x.Kind {
+	case cellway.FromHost, cellway.FromPath, cellway.FromFixed:
+		x.Pattern = what
+	default:
+		x.Name = what
+	}
+	return x, x.Validate()
+}
+
+// formatExtractor writes what parseExtractor reads.
+func formatExtractor(x cellway.Extractor) string {
+	s := x.Kind.String() + ":" + x.Name + x.Pattern
+	if x.Source != "" {
+		s += ",source=" + x.Source
+	}
+	if x.Key != "" {
+		s += ",key=" + string(x.Key)
+	}
+	if x.MustAgree {
+		s += ",must_agree"
+	}
+	return s
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A table is rows of text under headings, as people read them. A heading of
+// all the rows' facts is left out if no row has any.
+type table struct {
+	head []string
+	rows [][]string
+	tint func(row []string, column int) string // ANSI code, "" for none
+}
+
+func newTable(head ...string) *table { return &table{head: head} }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write aligns the columns. Colours are for terminals.
+func (t *table) write(w io.Writer, colours bool) {
+	keep := make([]bool, len(t.head))
+	width := make([]int, len(t.head))
+	for i, h := range t.head {
+		width[i] = utf8.RuneCountInString(h)
+		keep[i] = len(t.rows) == 0
+		for _, r := range t.rows {
+			if r[i] != "" {
+				keep[i] = true
+			}
+			width[i] = max(width[i], utf8.RuneCountInString(r[i]))
+		}
+	}
+	last := 0
+	for i := range keep {
+		if keep[i] {
+			last = i
+		}
+	}
+	line := func(cells []string, code func(i int) string) {
+		var b strings.Builder
+		for i, c := range cells {
+			if !keep[i] {
+				continue
+			}
+			pad := ""
+			if i < last {
+				pad = strings.Repeat(" ", width[i]-utf8.RuneCountInString(c)+2)
+			}
+			if ansi := code(i); ansi != "" && colours {
+				c = "\x1b[" + ansi + "m" + c + "\x1b[0m"
+			}
+			b.WriteString(c + pad)
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+	head := make([]string, len(t.head))
+	for i, h := range t.head {
+		head[i] = strings.ToUpper(h)
+	}
+	line(head, func(int) string { return "1" })
+	for _, r := range t.rows {
+		line(r, func(i int) string {
+			if t.tint == nil {
+				return ""
+			}
+			return t.tint(r, i)
+		})
+	}
+}
+
+// facts is a table of names and values without a heading: one thing, told.
+type facts struct{ names, values []string }
+
+// add adds a fact unless it is empty.
+func (f *facts) add(name, format string, args ...any) {
+	if v := fmt.Sprintf(format, args...); v != "" {
+		f.names, f.values = append(f.names, name), append(f.values, v)
+	}
+}
+
+func (f *facts) write(w io.Writer) {
+	width := 0
+	for _, n := range f.names {
+		width = max(width, utf8.RuneCountInString(n))
+	}
+	for i, n := range f.names {
+		pad := strings.Repeat(" ", width-utf8.RuneCountInString(n)+2)
+		for j, l := range strings.Split(f.values[i], "\n") {
+			if j > 0 {
+				n, pad = "", strings.Repeat(" ", width+2)
+			}
+			fmt.Fprintf(w, "%s%s%s\n", n, pad, l)
+		}
+	}
+}
+
+// colours reports whether out gets colours.
+func (a *app) colours() bool { return terminal(a.out) && os.Getenv("NO_COLOR") == "" }
+
+// show prints v for programs, or has people write it for people.
+func (a *app) show(v any, people func()) error {
+	switch a.output {
+	case "table":
+		people()
+		return nil
+	case "json":
+		b, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.out, "%s\n", b)
+		return err
+	case "yaml":
+		b, err := toYAML(v)
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(b)
+		return err
+	}
+	return usage("--output is %q; give table, json or yaml", a.output)
+}
+
+// showList prints a list page by page as it comes, so that a million tenants
+// need no memory: as an array for programs, as a table for people.
+func showList[T any](a *app, items iter.Seq2[T, error], none string, t *table, row func(T) []string) error {
+	var all []T
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		all = append(all, item)
+	}
+	if all == nil {
+		all = []T{}
+	}
+	return a.show(all, func() {
+		if len(all) == 0 {
+			fmt.Fprintln(a.err, none)
+			return
+		}
+		for _, item := range all {
+			t.row(row(item)...)
+		}
+		t.write(a.out, a.colours())
+	})
+}
+
+// toYAML writes v with the names and the order of its JSON.
+func toYAML(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(b, &doc); err != nil { // JSON is YAML
+		return nil, err
+	}
+	block(&doc)
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(&doc); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), enc.Close()
+}
+
+// block turns the flow style of JSON into the block style of YAML.
+func block(n *yaml.Node) {
+	n.Style &^= yaml.FlowStyle
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		n.Style = 0 // the encoder quotes where it must
+	}
+	for _, c := range n.Content {
+		block(c)
+	}
+}
+
+// age is a time for people: how long ago, or when.
+func age(now, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := now.Sub(t)
+	switch {
+	case d < 0:
+		return t.Format(time.DateTime)
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+}
+
+func date(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+// size is a number of bytes for people.
+func size(n uint64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}

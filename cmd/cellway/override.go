@@ -1,0 +1,243 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) overrideCommand() *cobra.Command {
+	c := &cobra.Command{Use: "override", Aliases: []string{"overrides"}, Short: "keys that a person sends to a cell: pin, heavy, quarantine, test", Example: "  cellway override list\n  cellway override set acme --kind quarantine --by alice --reason 'crashes its cell' --review-by 7d"}
+	c.AddCommand(a.overrideList(), a.overrideSet(), a.overrideRemove())
+	return c
+}
+
+func (a *app) overrideList() *cobra.Command {
+	var kind string
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "overrides by key", Args: exactly(), Example: "  cellway override list --kind quarantine",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			t := newTable("key", "kind", "cell", "by", "review by", "reason")
+			t.tint = func(row []string, i int) string {
+				if i == 4 && strings.HasSuffix(row[i], overdue) {
+					return "31"
+				}
+				return ""
+			}
+			return showList(a, cl.Overrides(cmd.Context(), kind), "no override", t, func(o api.Override) []string {
+				review := o.ReviewBy.Format(time.DateOnly)
+				if o.Overdue {
+					review += overdue
+				}
+				return []string{string(o.Key), o.Kind.String(), orDash(string(o.Cell)), o.By, review, o.Reason}
+			})
+		},
+	}
+	c.Flags().StringVar(&kind, "kind", "", "only this kind: pin, heavy, quarantine or test")
+	complete(c, "kind", "pin", "heavy", "quarantine", "test")
+	return c
+}
+
+const overdue = " (overdue)"
+
+// parseReview reads a date, a time, or a number of days from now, as in "30d".
+func parseReview(s string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 36500 {
+			return now.AddDate(0, 0, n).UTC().Truncate(time.Second), nil
+		}
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, usage("--review-by is %q; give a date like 2026-12-31, or days from now like 30d", s)
+}
+
+func (a *app) overrideSet() *cobra.Command {
+	var kind, cell, by, reason, review string
+	c := a.writing(&cobra.Command{
+		Use: "set KEY", Short: "set the override of a tenant, or of a tenant/part", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
+		Long: `Set the override of a key. A pin, heavy or test override names the cell. A quarantine
+without a cell refuses the key in the routers: it is always possible. An override that
+would send a tenant away from its data is refused, as that is a move.
+
+Every override has somebody answerable, a reason and a date at which somebody looks at it
+again. When the date has passed an alarm is raised, and nothing else changes.`,
+		Example: "  cellway override set acme --kind quarantine --by alice --reason 'crashes its cell' --review-by 7d\n" +
+			"  cellway override set acme/eu --kind pin --cell cell-003 --by team-eu --reason 'see ticket 4711' --review-by 2026-12-31",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := cellway.ParseEntryKind(kind)
+			if err != nil {
+				return usageError{err}
+			}
+			at, err := parseReview(review, time.Now())
+			if err != nil {
+				return err
+			}
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			key := cellway.Key(args[0])
+			switch old, err := cl.Override(cmd.Context(), key); {
+			case err == nil:
+				w.Revision = old.Revision
+			case !errors.Is(err, cellway.ErrNotFound):
+				return err
+			}
+			out, err := cl.PutOverride(cmd.Context(), key, api.OverrideSettings{Kind: k, Cell: cellway.CellID(cell), By: by, Reason: reason, ReviewBy: at}, w)
+			if err != nil {
+				return err
+			}
+			if err := a.show(out, func() {
+				to := "refused in the routers"
+				if out.Cell != "" {
+					to = "in cell " + string(out.Cell)
+				}
+				fmt.Fprintf(a.out, "%s of %s: %s, to be looked at by %s\n", out.Kind, out.Key, to, out.ReviewBy.Format(time.DateOnly))
+			}); err != nil {
+				return err
+			}
+			return a.changed(out.Change)
+		},
+	})
+	f := c.Flags()
+	f.StringVar(&kind, "kind", "", "pin, heavy, quarantine or test")
+	f.StringVar(&cell, "cell", "", "cell to send the key to; none only for a quarantine")
+	f.StringVar(&by, "by", "", "the person or team answerable")
+	f.StringVar(&reason, "reason", "", "why")
+	f.StringVar(&review, "review-by", "", "when somebody looks at it again: a date, or days from now like 30d")
+	for _, name := range []string{"kind", "by", "reason", "review-by"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err)
+		}
+	}
+	complete(c, "kind", "pin", "heavy", "quarantine", "test")
+	if err := c.RegisterFlagCompletionFunc("cell", a.completeCells()); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (a *app) overrideRemove() *cobra.Command {
+	var reason string
+	c := a.asking(a.writing(&cobra.Command{
+		Use: "remove KEY", Short: "remove an override; the key goes where it would without", Args: exactly("KEY"), ValidArgsFunction: first(a.completeOverrides()),
+		Example: "  cellway override remove acme --reason 'fixed in 4.2'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			o, err := cl.Override(cmd.Context(), cellway.Key(args[0]))
+			if err != nil {
+				return err
+			}
+			if err := a.sure(func() {
+				fmt.Fprintf(a.err, "this removes the %s of %s: %s, by %s\n", o.Kind, o.Key, o.Reason, o.By)
+			}, args[0]); err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			w.Revision, w.Reason = o.Revision, reason
+			out, err := cl.RemoveOverride(cmd.Context(), o.Key, w)
+			if err != nil {
+				return err
+			}
+			if err := a.show(out, func() { fmt.Fprintf(a.out, "%s of %s removed\n", out.Kind, out.Key) }); err != nil {
+				return err
+			}
+			return a.changed(out.Change)
+		},
+	}))
+	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	return c
+}
+
+func (a *app) aliasCommand() *cobra.Command {
+	c := &cobra.Command{Use: "alias", Aliases: []string{"aliases"}, Short: "other names for tenants", Example: "  cellway alias set acme-corp acme"}
+	list := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "aliases by name", Args: exactly(), Example: "  cellway alias list",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			t := newTable("alias", "target")
+			return showList(a, cl.Aliases(cmd.Context()), "no alias", t, func(x api.Alias) []string { return []string{string(x.Name), string(x.Target)} })
+		},
+	}
+	set := a.writing(&cobra.Command{
+		Use: "set NAME KEY", Short: "give a tenant, or one key of it, another name", Args: exactly("NAME", "KEY"),
+		Example: "  cellway alias set acme-corp acme\n  cellway alias set acme-eu acme/eu",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			out, err := cl.PutAlias(cmd.Context(), cellway.TenantID(args[0]), api.AliasSettings{Target: cellway.Key(args[1])}, w)
+			return a.aliasChanged(out, err, "is another name for")
+		},
+	})
+	remove := a.asking(a.writing(&cobra.Command{
+		Use: "remove NAME", Short: "remove an alias; its name is not used again", Args: exactly("NAME"), ValidArgsFunction: first(a.completeAliases()),
+		Example: "  cellway alias remove acme-corp",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			x, err := cl.Alias(cmd.Context(), cellway.TenantID(args[0]))
+			if err != nil {
+				return err
+			}
+			if err := a.sure(func() {
+				fmt.Fprintf(a.err, "this removes alias %s of %s; requests under that name are told it is gone\n", x.Name, x.Target)
+			}, args[0]); err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			w.Revision = x.Revision
+			out, err := cl.RemoveAlias(cmd.Context(), x.Name, w)
+			return a.aliasChanged(out, err, "is no longer a name for")
+		},
+	}))
+	c.AddCommand(list, set, remove)
+	return c
+}
+
+func (a *app) aliasChanged(out api.AliasChange, err error, is string) error {
+	if err != nil {
+		return err
+	}
+	if err := a.show(out, func() { fmt.Fprintf(a.out, "%s %s %s\n", out.Name, is, out.Target) }); err != nil {
+		return err
+	}
+	return a.changed(out.Change)
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) routerCommand() *cobra.Command {
+	c := &cobra.Command{Use: "router", Aliases: []string{"routers"}, Short: "routers and the maps that they serve", Example: "  cellway router list"}
+	c.AddCommand(a.routerList(), a.routerShow(), a.routerForget())
+	return c
+}
+
+// routerState says in a word how a router is.
+func routerState(r api.Router) string {
+	switch {
+	case !r.Live:
+		return "silent"
+	case len(r.Refused) > 0 && r.Behind:
+		return "refuses"
+	case r.Behind:
+		return "behind"
+	}
+	return "live"
+}
+
+func (a *app) routerList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "routers by id", Args: exactly(), Example: "  cellway router list",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			t := newTable("router", "state", "map", "seen", "refused", "heard of", "up since", "build", "listen")
+			t.tint = func(row []string, i int) string {
+				switch {
+				case i == 1 && (row[i] == "silent" || row[i] == "refuses"):
+					return "31"
+				case i == 1 && row[i] == "behind":
+					return "33"
+				}
+				return ""
+			}
+			return showList(a, cl.Routers(cmd.Context()), "no router has reported yet", t, func(r api.Router) []string {
+				seen, refused := "", ""
+				if r.SeenVersion > r.MapVersion {
+					seen = r.SeenVersion.String()
+				}
+				if n := len(r.Refused); n > 0 {
+					refused = fmt.Sprintf("%d (%s)", n, r.Refused[n-1].Reason)
+				}
+				return []string{r.ID, routerState(r), r.MapVersion.String(), seen, refused, age(now, r.LastSeen), date(r.StartedAt), r.Build, strings.Join(r.Listen, " ")}
+			})
+		},
+	}
+}
+
+func (a *app) routerShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show ROUTER", Short: "one router, what it refused and what it sent where", Args: exactly("ROUTER"), ValidArgsFunction: first(a.completeRouters()),
+		Example: "  cellway router show router-1",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			r, err := cl.Router(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(r, func() { a.tellRouter(r) })
+		},
+	}
+}
+
+func (a *app) tellRouter(r api.Router) {
+	t := &facts{}
+	t.add("router", "%s", r.ID)
+	t.add("state", "%s", routerState(r))
+	t.add("map", "%s", r.MapVersion)
+	t.add("digest", "%s", r.MapDigest)
+	if r.SeenVersion > r.MapVersion {
+		t.add("seen", "%s", r.SeenVersion)
+	}
+	t.add("heard of", "%s", age(time.Now(), r.LastSeen))
+	t.add("up since", "%s", date(r.StartedAt))
+	t.add("known since", "%s", date(r.FirstSeen))
+	t.add("build", "%s", r.Build)
+	t.add("listen", "%s", strings.Join(r.Listen, "\n"))
+	t.write(a.out)
+	if len(r.Refused) > 0 {
+		fmt.Fprintln(a.out)
+		t := newTable("refused", "reason", "times", "last", "message")
+		for _, x := range r.Refused {
+			t.row(x.Version.String(), x.Reason, strconv.FormatInt(x.Count, 10), age(time.Now(), x.LastAt), x.Message)
+		}
+		t.write(a.out, a.colours())
+	}
+	if len(r.Cells) > 0 {
+		fmt.Fprintln(a.out)
+		t := newTable("cell", "requests/s", "failures", "5xx", "p99", "tenants with most requests")
+		seconds := max(float64(r.IntervalMS)/1000, 0.001)
+		for _, c := range slices.SortedFunc(slices.Values(r.Cells), func(x, y api.CellTraffic) int { return strings.Compare(string(x.Cell), string(y.Cell)) }) {
+			var top []string
+			for _, x := range c.Tenants[:min(3, len(c.Tenants))] {
+				top = append(top, string(x.Tenant))
+			}
+			t.row(string(c.Cell), fmt.Sprintf("%.1f", float64(c.Requests)/seconds), strconv.FormatInt(c.TransportFailures, 10), strconv.FormatInt(c.Status5xx, 10),
+				fmt.Sprintf("%.1f ms", c.P99MS), strings.Join(top, " "))
+		}
+		t.write(a.out, a.colours())
+	}
+}
+
+func (a *app) routerForget() *cobra.Command {
+	var reason string
+	c := a.asking(&cobra.Command{
+		Use: "forget ROUTER", Short: "stop waiting for a router that will not come back", Args: exactly("ROUTER"), ValidArgsFunction: first(a.completeRouters()),
+		Example: "  cellway router forget router-7 --reason 'machine returned'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			r, err := cl.Router(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.sure(func() {
+				fmt.Fprintf(a.err, "this forgets router %s, which is %s and was heard of %s; if it still runs it reports again\n", r.ID, routerState(r), age(time.Now(), r.LastSeen))
+			}, args[0]); err != nil {
+				return err
+			}
+			if err := cl.ForgetRouter(cmd.Context(), r.ID, client.Write{DryRun: a.dryRun, Reason: reason}); err != nil {
+				return err
+			}
+			if a.dryRun {
+				a.say("dry run: nothing has changed")
+				return nil
+			}
+			a.say("router %s forgotten", r.ID)
+			return nil
+		},
+	})
+	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	c.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
+	return c
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "explain KEY", Short: "how the newest map answers a key, step by step", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
+		Example: "  cellway explain acme\n  cellway explain acme/eu -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := cellway.ParseKey(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			e, err := cl.Explain(cmd.Context(), key)
+			if err != nil {
+				return err
+			}
+			return a.show(e, func() { tellExplanation(e).write(a.out) })
+		},
+	}
+}
+
+func tellExplanation(e api.Explanation) *facts {
+	t := &facts{}
+	t.add("map", "%s", e.Version)
+	t.add("asked", "%s", e.Asked)
+	if e.Alias != "" {
+		t.add("alias", "%s is another name for %s", e.Alias, e.Key)
+	}
+	switch e.Rule {
+	case "key":
+		t.add("found by", "an entry for the key")
+	case "tenant":
+		t.add("found by", "an entry for its tenant, %s", e.Key.Tenant())
+	case "bucket":
+		t.add("found by", "bucket %d of its tenant", *e.Bucket)
+	case "catch_all":
+		t.add("found by", "nothing; the fleet's catch-all cell takes it")
+	default:
+		t.add("found by", "nothing")
+	}
+	if x := e.Entry; x != nil {
+		t.add("entry", "%s", x.Kind)
+		if x.Kind.IsOverride() {
+			t.add("because", "%s (by %s, to be looked at by %s)", x.Reason, x.By, x.ReviewBy.Format(time.DateOnly))
+		}
+	}
+	if e.Cell != "" {
+		title := ""
+		if e.Title != "" {
+			title = " (" + e.Title + ")"
+		}
+		t.add("cell", "%s%s, %s", e.Cell, title, e.State)
+		t.add("epoch", "%s", e.Epoch)
+	}
+	switch d := e.Admission; {
+	case d.Admitted && d.Exempt:
+		t.add("admitted", "yes: a test override ignores that the cell admits %d %%", d.Admit)
+	case d.Admitted:
+		t.add("admitted", "yes: the cell admits %d %%, and the tenant is let through from %d %%", d.Admit, d.Position)
+	case d.Code == cellway.CellDrained:
+		t.add("admitted", "no, %d %s: the cell admits %d %%, and the tenant is let through from %d %%", d.Code.Status(), d.Code, d.Admit, d.Position)
+	default:
+		t.add("admitted", "no, %d %s", d.Code.Status(), d.Code)
+	}
+	if h := e.Admission.Hold; h != nil {
+		t.add("held", "by move %s; requests that change something park until %s", h.Move, h.Until.Format(time.RFC3339))
+	}
+	return t
+}
+
+func (a *app) locateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "locate KEY", Short: "the cell of a key", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
+		Example: "  cellway locate acme\n  curl $(cellway locate acme -o json | jq -r '.endpoints[0]')/health",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := cellway.ParseKey(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			l, err := cl.Locate(cmd.Context(), key)
+			if err != nil {
+				return err
+			}
+			return a.show(l, func() { fmt.Fprintln(a.out, l.Cell) })
+		},
+	}
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) tenantCommand() *cobra.Command {
+	c := &cobra.Command{Use: "tenant", Aliases: []string{"tenants"}, Short: "registered tenants and where they are", Example: "  cellway tenant add acme --tier gold\n  cellway tenant list --cell cell-001"}
+	c.AddCommand(a.tenantList(), a.tenantShow(), a.tenantAdd(), a.tenantSet(), a.tenantDelete())
+	return c
+}
+
+func (a *app) tenantList() *cobra.Command {
+	var cell, tier string
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "tenants by id", Args: exactly(), Example: "  cellway tenant list\n  cellway tenant list --cell cell-001 --tier gold -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			t := newTable("tenant", "cell", "routed to", "by", "tier", "residency", "dedicated", "weights")
+			return showList(a, cl.Tenants(cmd.Context(), client.TenantFilter{Cell: cellway.CellID(cell), Tier: tier}), "no such tenant", t, func(t api.Tenant) []string {
+				elsewhere, dedicated := "", ""
+				if t.RoutedTo != t.Cell {
+					elsewhere = orDash(string(t.RoutedTo))
+				}
+				if t.Dedicated {
+					dedicated = "yes"
+				}
+				return []string{string(t.ID), string(t.Cell), elsewhere, t.Rule, t.Tier, t.Residency, dedicated, formatVector(t.Weights)}
+			})
+		},
+	}
+	c.Flags().StringVar(&cell, "cell", "", "only those whose data is in this cell")
+	c.Flags().StringVar(&tier, "tier", "", "only those of this tier")
+	if err := c.RegisterFlagCompletionFunc("cell", a.completeCells()); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func formatVector(v api.Vector) string {
+	var out []string
+	for _, k := range sortedKeys(v) {
+		out = append(out, k+"="+amount(v[k]))
+	}
+	return strings.Join(out, ",")
+}
+
+func (a *app) tenantShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show TENANT", Short: "one tenant", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()), Example: "  cellway tenant show acme",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			t, err := cl.Tenant(cmd.Context(), cellway.TenantID(args[0]))
+			if err != nil {
+				return err
+			}
+			return a.show(t, func() { tellTenant(t).write(a.out) })
+		},
+	}
+}
+
+func tellTenant(t api.Tenant) *facts {
+	f := &facts{}
+	f.add("tenant", "%s", t.ID)
+	if t.Deleted {
+		f.add("deleted", "yes: its name is not used again")
+	}
+	f.add("cell", "%s", t.Cell)
+	if t.RoutedTo != t.Cell && !t.Deleted {
+		f.add("routed to", "%s", orDash(string(t.RoutedTo)))
+	}
+	f.add("by", "%s", t.Rule)
+	if t.Epoch != 0 {
+		f.add("epoch", "%s", t.Epoch)
+	}
+	f.add("tier", "%s", t.Tier)
+	f.add("weights", "%s", formatVector(t.Weights))
+	f.add("residency", "%s", t.Residency)
+	if t.Dedicated {
+		f.add("dedicated", "yes")
+	}
+	f.add("policy", "%s", t.Policy)
+	f.add("created", "%s", date(t.CreatedAt))
+	f.add("revision", "%d", t.Revision)
+	return f
+}
+
+// tenantFlags are a tenant's settings as flags.
+type tenantFlags struct {
+	tier, residency, policy string
+	weights                 map[string]string
+	dedicated               bool
+}
+
+func (s *tenantFlags) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.tier, "tier", "", "tier")
+	f.StringToStringVar(&s.weights, "weight", nil, "what it takes of a resource, as in rps=50,storage_mb=200; one tenant it is always")
+	f.StringVar(&s.residency, "residency", "", "region that its data may not leave")
+	f.BoolVar(&s.dedicated, "dedicated", false, "needs a cell of its own")
+	f.StringVar(&s.policy, "policy", "", "how it is placed: bucket or least_loaded; none: the fleet's way")
+	complete(c, "policy", "bucket", "least_loaded")
+}
+
+func (s *tenantFlags) apply(c *cobra.Command, in *api.TenantSettings) (err error) {
+	set := c.Flags().Changed
+	if set("tier") {
+		in.Tier = s.tier
+	}
+	if set("weight") {
+		if in.Weights, err = parseVector("weight", s.weights); err != nil {
+			return err
+		}
+	}
+	if set("residency") {
+		in.Residency = s.residency
+	}
+	if set("dedicated") {
+		in.Dedicated = s.dedicated
+	}
+	if set("policy") {
+		in.Policy = s.policy
+	}
+	return nil
+}
+
+func (a *app) tenantAdd() *cobra.Command {
+	var s tenantFlags
+	var key string
+	c := a.writing(&cobra.Command{
+		Use: "add TENANT", Short: "register a tenant and place it", Args: exactly("TENANT"),
+		Long: `Register a tenant: placement chooses its cell and reserves its room there in the same
+transaction. Repeat the command with the same --idempotency-key when you don't know
+whether it happened: it happens once.`,
+		Example: "  cellway tenant add acme\n  cellway tenant add acme --tier gold --weight rps=50 --residency eu --idempotency-key signup-4711",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var in api.TenantSettings
+			if err := s.apply(cmd, &in); err != nil {
+				return err
+			}
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			w.IdempotencyKey = key
+			out, err := cl.CreateTenant(cmd.Context(), cellway.TenantID(args[0]), in, w)
+			return a.tenantChanged(out, err)
+		},
+	})
+	s.flags(c)
+	c.Flags().StringVar(&key, "idempotency-key", "", "name of this sign-up, so that asking twice creates once")
+	return c
+}
+
+func (a *app) tenantChanged(out api.TenantChange, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := a.show(out, func() {
+		switch {
+		case out.Deleted:
+			fmt.Fprintf(a.out, "tenant %s is deleted; its data in cell %s is not touched\n", out.ID, out.Cell)
+		default:
+			fmt.Fprintf(a.out, "tenant %s is in cell %s\n", out.ID, out.Cell)
+		}
+	}); err != nil {
+		return err
+	}
+	return a.changed(out.Change)
+}
+
+func (a *app) tenantSet() *cobra.Command {
+	var s tenantFlags
+	c := a.writing(&cobra.Command{
+		Use: "set TENANT", Short: "change the settings that are named; the tenant stays in its cell", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()),
+		Example: "  cellway tenant set acme --tier platinum --weight rps=200",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			out, err := cl.UpdateTenant(cmd.Context(), cellway.TenantID(args[0]), func(in *api.TenantSettings) error { return s.apply(cmd, in) }, w)
+			return a.tenantChanged(out, err)
+		},
+	})
+	s.flags(c)
+	return c
+}
+
+// mostDeleted is how many tenants one command deletes at most: a list that was
+// made of the wrong ids does no more harm than that.
+const mostDeleted = 10
+
+func (a *app) tenantDelete() *cobra.Command {
+	var reason string
+	c := a.asking(a.writing(&cobra.Command{
+		Use: "delete TENANT...", Short: "delete tenants and leave tombstones", ValidArgsFunction: a.completeTenants(),
+		Long: fmt.Sprintf(`Delete tenants, at most %d at a time. Their requests are answered 410 key_gone from then
+on, their overrides go, and their names are not used again. The data in their cells is
+not touched.
+
+All of them are looked up and shown first; if one does not exist, none is deleted.`, mostDeleted),
+		Example: "  cellway tenant delete acme --reason 'contract ended'\n  cellway tenant delete acme --dry-run",
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage("name the tenants to delete")
+			case len(args) > mostDeleted:
+				return usage("%d tenants are named; at most %d are deleted at a time", len(args), mostDeleted)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			var tenants []api.Tenant
+			for i, id := range args {
+				t, err := cl.Tenant(cmd.Context(), cellway.TenantID(id))
+				switch {
+				case errors.Is(err, cellway.ErrNotFound):
+					return notTenant(cmd, cl, id, err)
+				case err != nil:
+					return err
+				case t.Deleted:
+					return fmt.Errorf("tenant %s is deleted already: %w", id, cellway.ErrNotFound)
+				}
+				for _, other := range args[:i] {
+					if other == id {
+						return usage("tenant %s is named twice", id)
+					}
+				}
+				tenants = append(tenants, t)
+			}
+			word := args[0]
+			if len(args) > 1 {
+				word = fmt.Sprintf("delete %d tenants", len(args))
+			}
+			if err := a.sure(func() {
+				fmt.Fprintf(a.err, "this deletes %s:\n", plural(len(tenants), "tenant", "tenants"))
+				t := newTable("tenant", "cell", "tier", "created")
+				for _, x := range tenants {
+					t.row(string(x.ID), string(x.Cell), x.Tier, date(x.CreatedAt))
+				}
+				t.write(a.err, false)
+			}, word); err != nil {
+				return err
+			}
+			var all []api.TenantChange
+			for _, t := range tenants {
+				w, err := a.write()
+				if err != nil {
+					return err
+				}
+				w.Revision, w.Reason = t.Revision, reason
+				out, err := cl.DeleteTenant(cmd.Context(), t.ID, w)
+				if err != nil {
+					return fmt.Errorf("%d of %d are deleted; %w", len(all), len(tenants), err)
+				}
+				all = append(all, out)
+				if a.output == "table" {
+					if err := a.tenantChanged(out, nil); err != nil {
+						return err
+					}
+				}
+			}
+			if a.output != "table" {
+				if err := a.show(all, nil); err != nil {
+					return err
+				}
+				return behind(all[len(all)-1].Change)
+			}
+			return nil
+		},
+	}))
+	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	return c
+}
+
+// notTenant says what an id is that is no tenant's.
+func notTenant(cmd *cobra.Command, cl *client.Client, id string, err error) error {
+	if cell, cellErr := cl.Cell(cmd.Context(), cellway.CellID(id)); cellErr == nil {
+		return fmt.Errorf("%s is a cell with %s, not a tenant; nothing is deleted: %w", id, plural(cell.Tenants, "tenant", "tenants"), cellway.ErrNotFound)
+	}
+	if alias, aliasErr := cl.Alias(cmd.Context(), cellway.TenantID(id)); aliasErr == nil {
+		return fmt.Errorf("%s is an alias of %s, not a tenant; nothing is deleted: %w", id, alias.Target, cellway.ErrNotFound)
+	}
+	return fmt.Errorf("nothing is deleted: %w", err)
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/controld"
+	"github.com/cellway/cellway/routemap"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	c := &cobra.Command{Use: "token", Aliases: []string{"tokens"}, Short: "ways in, for people and machines", Example: "  cellway token create --name router-1 --role router --out router-1.token"}
+	list := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "tokens by id, without their secrets", Args: exactly(), Example: "  cellway token list",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			t := newTable("token", "name", "role", "created", "by", "expires")
+			return showList(a, cl.Tokens(cmd.Context()), "no token: everybody on the machine of the control plane may do everything, and nobody elsewhere", t, func(t api.Token) []string {
+				expires := "never"
+				if !t.ExpiresAt.IsZero() {
+					expires = date(t.ExpiresAt)
+				}
+				return []string{t.ID, t.Name, t.Role, date(t.CreatedAt), t.CreatedBy, expires}
+			})
+		},
+	}
+	var name, role, out string
+	var expires time.Duration
+	create := &cobra.Command{
+		Use: "create", Short: "make a token and tell its secret, once", Args: exactly(),
+		Long: `Make a token. The secret is told once: on standard output, or in a file of mode 0600. The
+first token must be an admin's: from then on everybody needs one.
+
+Roles: viewer reads everything but secrets; operator also changes cells, tenants,
+overrides and admits; admin also settings, tokens, rollbacks, backups and restores.
+Machines: router reads the map and reports; cell looks up keys.`,
+		Example: "  cellway token create --name alice --role admin --out alice.token\n  cellway token create --name router-1 --role router --expires 2160h",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			in := api.TokenCreation{Name: name, Role: role}
+			if expires != 0 {
+				in.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
+			}
+			var file *os.File
+			if out != "" {
+				// Before anything happens: a secret that can't be kept is lost.
+				if file, err = os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
+					return err
+				}
+				defer file.Close()
+			}
+			t, err := cl.CreateToken(cmd.Context(), in)
+			if err != nil {
+				if file != nil {
+					os.Remove(out)
+				}
+				return err
+			}
+			if file != nil {
+				if _, err := fmt.Fprintln(file, t.Secret); err != nil {
+					return fmt.Errorf("token %s was made, but its secret is lost (%w); delete it and make another", t.ID, err)
+				}
+				if err := file.Close(); err != nil {
+					return fmt.Errorf("token %s was made, but its secret may be lost (%w); delete it and make another", t.ID, err)
+				}
+				t.Secret = ""
+				return a.show(t.Token, func() { fmt.Fprintf(a.out, "token %s for %s (%s) is in %s\n", t.ID, t.Name, t.Role, out) })
+			}
+			return a.show(t, func() {
+				fmt.Fprintf(a.err, "token %s for %s (%s); this is the only time that it is shown\n", t.ID, t.Name, t.Role)
+				fmt.Fprintln(a.out, t.Secret)
+			})
+		},
+	}
+	create.Flags().StringVar(&name, "name", "", "whose it is; the journal names it")
+	create.Flags().StringVar(&role, "role", "", "viewer, operator, admin, router or cell")
+	create.Flags().DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
+	create.Flags().StringVar(&out, "out", "", "file to write the secret to")
+	complete(create, "role", "viewer", "operator", "admin", "router", "cell")
+	for _, flag := range []string{"name", "role"} {
+		if err := create.MarkFlagRequired(flag); err != nil {
+			panic(err)
+		}
+	}
+	var reason string
+	remove := a.asking(&cobra.Command{
+		Use: "delete TOKEN", Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
+		Example: "  cellway token delete 6xacmbm7jw6i",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			text := args[0]
+			for t, err := range cl.Tokens(cmd.Context()) {
+				if err != nil {
+					return err
+				}
+				if t.ID == args[0] {
+					text = fmt.Sprintf("%s of %s (%s)", t.ID, t.Name, t.Role)
+				}
+			}
+			if err := a.sure(func() { fmt.Fprintf(a.err, "this ends token %s at once\n", text) }, args[0]); err != nil {
+				return err
+			}
+			if err := cl.DeleteToken(cmd.Context(), args[0], client.Write{DryRun: a.dryRun, Reason: reason}); err != nil {
+				return err
+			}
+			if a.dryRun {
+				a.say("dry run: nothing has changed")
+				return nil
+			}
+			a.say("token %s deleted", text)
+			return nil
+		},
+	})
+	remove.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	remove.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
+	c.AddCommand(list, create, remove)
+	return c
+}
+
+func (a *app) keyCommand() *cobra.Command {
+	c := &cobra.Command{Use: "key", Aliases: []string{"keys"}, Short: "signing keys of maps, and the lines of a keyring", Example: "  cellway key new --out signing.pem\n  cellway key show signing.pem >> trusted.keys"}
+	var out string
+	fresh := &cobra.Command{
+		Use: "new", Short: "make a signing key, mode 0600, and print its line for the routers' keyrings", Args: exactly(), Example: "  cellway key new --out signing-2027.pem",
+		RunE: func(*cobra.Command, []string) error {
+			if err := controld.NewKeyFile(out, rand.Reader); err != nil {
+				return err
+			}
+			return a.showKey(out, "trusted")
+		},
+	}
+	fresh.Flags().StringVar(&out, "out", "", "file to write")
+	if err := fresh.MarkFlagRequired("out"); err != nil {
+		panic(err)
+	}
+	var trust string
+	show := &cobra.Command{
+		Use: "show FILE", Short: "print the line of a signing key for the routers' keyrings", Args: exactly("FILE"),
+		Example: "  cellway key show signing.pem >> trusted.keys\n  cellway key show signing.pem --trust retired",
+		RunE:    func(_ *cobra.Command, args []string) error { return a.showKey(args[0], trust) },
+	}
+	show.Flags().StringVar(&trust, "trust", "trusted", "trusted, retired (its old maps stay good) or revoked (nothing it signed is good)")
+	complete(show, "trust", "trusted", "retired", "revoked")
+	c.AddCommand(fresh, show)
+	return c
+}
+
+func (a *app) showKey(file, trust string) error {
+	levels := map[string]routemap.Trust{"trusted": routemap.Trusted, "retired": routemap.Retired, "revoked": routemap.Revoked}
+	level, ok := levels[trust]
+	if !ok {
+		return usage("--trust is %q; give trusted, retired or revoked", trust)
+	}
+	signer, err := controld.ReadKeyFile(file)
+	if err != nil {
+		return err
+	}
+	line := routemap.Keyring{{Key: signer.Public(), Trust: level}}.Format()
+	return a.show(map[string]string{"id": string(routemap.KeyIDOf(signer.Public())), "trust": trust, "line": string(line[:len(line)-1])}, func() {
+		a.out.Write(line)
+	})
+}
+
+// buildVersion is the version of this program.
+func buildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "the version of this program", Args: exactly(), Example: "  cellway version",
+		RunE: func(*cobra.Command, []string) error {
+			v := map[string]string{"version": buildVersion(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+			return a.show(v, func() { fmt.Fprintf(a.out, "cellway %s (%s, %s)\n", v["version"], v["go"], v["platform"]) })
+		},
+	}
+}
