@@ -226,6 +226,7 @@ func (s *Service) setAdmit(ctx context.Context, call Call, id cellway.CellID, ac
 			return fmt.Errorf("cell %s is %s, and has no traffic to admit: %w", id, old.State, cellway.ErrInvalid)
 		}
 		c.Cell = old
+		w.hurry = true
 		if c.Admit, err = to(w, old); err != nil {
 			return err
 		}

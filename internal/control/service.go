@@ -165,7 +165,8 @@ type work struct {
 	built *routemap.Content
 	cs    routemap.ChangeSet
 	ask   []routemap.Cause // what must be confirmed beside the gate's own causes
-	drain bool             // never refused, and published at once
+	drain bool             // never refused
+	hurry bool             // waits for nobody else's change to be published
 	lines []journalLine
 
 	headChanged bool // head is to be written though the map does not change
@@ -246,7 +247,7 @@ func (s *Service) write(ctx context.Context, call Call, do func(*work) error) (C
 
 // accept numbers, applies and gates the change of w, and appends it to the log.
 func (w *work) accept(at head) (changeEntry, head, error) {
-	entry := changeEntry{At: w.now, Who: w.call.Who, Urgent: w.drain || w.cs.Urgent}
+	entry := changeEntry{At: w.now, Who: w.call.Who, Urgent: w.hurry || w.cs.Urgent}
 	if len(w.lines) > 0 {
 		entry.Act = w.lines[0].act + " " + w.lines[0].subject
 	}
