@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 )
 
@@ -14,7 +13,7 @@ var errBodyTooLarge = errors.New("the request's body is over the limit")
 type sentBody struct {
 	t      *transfer
 	src    io.Reader
-	busy   sync.Mutex // held while reading
+	busy   baton // held while reading
 	closed atomic.Bool
 	read   atomic.Bool // something was asked for
 }
@@ -24,7 +23,7 @@ func (t *transfer) newBody() *sentBody {
 	if !t.hasBody {
 		return nil
 	}
-	b := &sentBody{t: t, src: t.in.Body}
+	b := &sentBody{t: t, src: t.in.Body, busy: newBaton()}
 	if t.o.Body != nil {
 		b.src = t.o.Body.view()
 	}
@@ -67,8 +66,8 @@ func (t *transfer) bodyEnded() bool {
 }
 
 func (b *sentBody) Read(p []byte) (int, error) {
-	b.busy.Lock()
-	defer b.busy.Unlock()
+	b.busy.take()
+	defer b.busy.pass()
 	t := b.t
 	t.watch.waitsForClient(true)
 	defer t.watch.waitsForClient(false)
@@ -122,8 +121,8 @@ func (t *transfer) closeBodies() (reading bool) {
 	defer t.mu.Unlock()
 	for _, b := range t.bodies {
 		b.closed.Store(true)
-		if b.busy.TryLock() {
-			b.busy.Unlock()
+		if b.busy.tryTake() {
+			b.busy.pass()
 		} else {
 			reading = true
 		}
@@ -144,8 +143,8 @@ func (t *transfer) releaseBody() {
 	bodies := t.bodies
 	t.mu.Unlock()
 	for _, b := range bodies {
-		b.busy.Lock()
-		b.busy.Unlock() //lint:ignore SA2001 only waits
+		b.busy.take()
+		b.busy.pass()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,10 +28,10 @@ type Replay struct {
 	reading atomic.Bool
 	current atomic.Pointer[replayView]
 
-	mu    sync.Mutex // held while reading src
-	kept  []byte     // all that was read, unless lost
-	lost  bool       // what was read is not kept
-	ended error      // how src ended
+	turn  baton  // held while reading src, which may take long; the rest belongs to its holder
+	kept  []byte // all that was read, unless lost
+	lost  bool   // what was read is not kept
+	ended error  // how src ended
 }
 
 // A replayView reads the body from its start, for one attempt.
@@ -46,7 +45,7 @@ type replayView struct {
 // [MaxReplay]. A body whose declared length is above it is not kept at all.
 // Close it before the handler returns, and after the last Forward.
 func NewReplay(r *http.Request, limit int) *Replay {
-	b := &Replay{src: r.Body, limit: or(limit, MaxReplay), none: !hasBody(r)}
+	b := &Replay{src: r.Body, limit: or(limit, MaxReplay), none: !hasBody(r), turn: newBaton()}
 	b.lost = r.ContentLength > int64(b.limit)
 	return b
 }
@@ -60,10 +59,10 @@ func (b *Replay) Rewind() bool {
 	if b.settled.Load() {
 		return false
 	}
-	if !b.mu.TryLock() {
+	if !b.turn.tryTake() {
 		return !b.edge.Load() // an attempt that has ended is still reading
 	}
-	defer b.mu.Unlock()
+	defer b.turn.pass()
 	return !b.lost
 }
 
@@ -78,9 +77,9 @@ func (b *Replay) Close() {
 		v.closed.Store(true)
 	}
 	if rc := b.rc.Load(); rc != nil && b.reading.Load() && rc.SetReadDeadline(past) == nil {
-		b.mu.Lock()
+		b.turn.take()
 		b.kept, b.lost = nil, true
-		b.mu.Unlock()
+		b.turn.pass()
 	}
 }
 
@@ -101,8 +100,8 @@ func (b *Replay) settle() { b.settled.Store(true) }
 // attempt that has ended meanwhile is kept for the next.
 func (v *replayView) Read(p []byte) (int, error) {
 	b := v.body
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.turn.take()
+	defer b.turn.pass()
 	switch {
 	case v.closed.Load():
 		return 0, errBodyClosed
@@ -145,7 +144,7 @@ func (v *replayView) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read reads src. The caller holds mu.
+// read reads src. The caller has the turn.
 func (b *Replay) read(p []byte) (int, error) {
 	b.reading.Store(true)
 	n, err := b.src.Read(p)
@@ -170,3 +169,22 @@ func hasBody(r *http.Request) bool {
 
 // past is a deadline that has passed.
 var past = time.Unix(1, 0)
+
+// A baton is a lock that may be held, and waited for, as long as a read from a
+// network takes.
+type baton chan struct{}
+
+func newBaton() baton { return make(baton, 1) }
+
+func (b baton) take() { b <- struct{}{} }
+func (b baton) pass() { <-b }
+
+// tryTake takes the baton if nobody has it.
+func (b baton) tryTake() bool {
+	select {
+	case b <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/memnet"
+)
+
+// guarded makes r forward to cell-a and, if its guard refuses, once more to
+// cell-b, as a router does.
+func guarded(r *rig) {
+	r.handle = func(w http.ResponseWriter, req *http.Request) {
+		body := NewReplay(req, 0)
+		defer body.Close()
+		o := Options{Body: body, Inspect: func(status int, h http.Header) bool {
+			return status == 421 && h.Get("X-Cell-Epoch") != ""
+		}}
+		rep := r.pools.Cell("cell-a").Forward(w, req, o)
+		if rep.Swallowed {
+			if rep.HeadSent || rep.Status != 421 || rep.Code != "" {
+				r.t.Errorf("swallowed: %+v", rep)
+			}
+			if !body.Rewind() {
+				w.Header().Set("Content-Length", "0")
+				w.WriteHeader(503)
+				return
+			}
+			time.Sleep(100 * time.Millisecond) // for a newer map
+			o.Inspect = nil
+			rep = r.pools.Cell("cell-b").Forward(w, req, o)
+		}
+		r.finish(w, rep)
+	}
+}
+
+// A request that the guard refused is sent once more, with all of its body,
+// whatever of it the first cell had read.
+func TestGuardsRefusalIsSwallowedAndSentOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		size       int
+		chunked    bool
+		firstReads int
+		status     int
+	}{
+		{"no body", 0, false, 0, 200},
+		{"unread", 5000, false, 0, 200},
+		{"half read", 5000, false, 2500, 200},
+		{"all read", 5000, true, 5000, 200},
+		{"largest", MaxReplay, true, MaxReplay, 200},
+		{"largest of known length", MaxReplay, false, MaxReplay, 200},
+		{"too large by one", MaxReplay + 1, true, MaxReplay + 1, 503},
+		{"declared too large", MaxReplay + 1, false, 0, 503},
+		{"slow", 3000, true, 1, 200},
+	} {
+		for _, http2 := range []bool{false, true} {
+			t.Run(fmt.Sprint(tt.name, " http2 ", http2), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, new(memnet.Net), Config{})
+					first := r.cell("10.0.0.1:80", func(w http.ResponseWriter, req *http.Request) {
+						http.NewResponseController(w).EnableFullDuplex()
+						io.ReadFull(req.Body, make([]byte, tt.firstReads))
+						w.Header().Set("X-Cell-Epoch", "1.2")
+						w.WriteHeader(421)
+						io.WriteString(w, "not mine")
+					})
+					second := r.cell("10.0.0.2:80", func(w http.ResponseWriter, req *http.Request) {
+						b, err := io.ReadAll(req.Body)
+						if err != nil {
+							t.Error(err)
+						}
+						w.Write(b)
+					})
+					r.pools.Update([]cellway.Cell{{ID: "cell-a", Endpoints: []string{first}}, {ID: "cell-b", Endpoints: []string{second}}})
+					guarded(r)
+					data := strings.Repeat("0123456789", tt.size/10+1)[:tt.size]
+					var body io.Reader = strings.NewReader(data)
+					if tt.chunked {
+						body = io.MultiReader(body)
+					}
+					if tt.name == "slow" {
+						body = &slowReader{strings.NewReader(data)}
+					}
+					req, _ := http.NewRequest("POST", r.url("/"), body)
+					resp, err := r.client(http2).Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					b, err := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if resp.StatusCode != tt.status || err != nil {
+						t.Fatalf("status %d, %v, %+v", resp.StatusCode, err, r.last())
+					}
+					if tt.status == 200 && string(b) != data {
+						t.Errorf("the second cell got %d bytes, want %d, or others", len(b), len(data))
+					}
+				})
+			})
+		}
+	}
+}
+
+// slowReader gives 500 bytes a second.
+type slowReader struct{ r io.Reader }
+
+func (s *slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Second)
+	return s.r.Read(p[:min(len(p), 500)])
+}
+
+// Any other 421 is the application's own.
+func TestOtherAnswersAreNotSwallowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, new(memnet.Net), Config{})
+		r.use(r.cell("10.0.0.1:80", func(w http.ResponseWriter, req *http.Request) {
+			w.WriteHeader(421)
+			io.WriteString(w, "own")
+		}))
+		guarded(r)
+		if status, _, body := r.get(r.client(false), "/"); status != 421 || body != "own" {
+			t.Errorf("%d %q", status, body)
+		}
+	})
+}
+
+// A client that waits for a 100 is asked once, whichever cell asks.
+func TestExpectationSurvivesARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, new(memnet.Net), Config{})
+		first := r.cell("10.0.0.1:80", func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("X-Cell-Epoch", "1.2")
+			w.WriteHeader(421)
+		})
+		second := r.cell("10.0.0.2:80", func(w http.ResponseWriter, req *http.Request) {
+			b, _ := io.ReadAll(req.Body)
+			w.Write(b)
+		})
+		r.pools.Update([]cellway.Cell{{ID: "cell-a", Endpoints: []string{first}}, {ID: "cell-b", Endpoints: []string{second}}})
+		guarded(r)
+		c := r.dial()
+		io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+		br := bufio.NewReader(c)
+		if head, err := readHead(br); err != nil || head != "HTTP/1.1 100 Continue\r\n\r\n" {
+			t.Fatalf("read %q, %v", head, err)
+		}
+		io.WriteString(c, "hello")
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		if b, _ := io.ReadAll(resp.Body); string(b) != "hello" {
+			t.Errorf("the second cell got %q", b)
+		}
+		c.Close()
+	})
+}
