@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/cellway/cellway"
+)
+
+// secureCell serves h over TLS on loopback and returns the endpoint, with host
+// for its address.
+func secureCell(t *testing.T, host string, cfg *tls.Config, http2 bool, h http.HandlerFunc) string {
+	t.Helper()
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(http2)
+	s := &http.Server{Handler: h, TLSConfig: cfg, ErrorLog: quiet(), Protocols: p}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.ServeTLS(l, "", "")
+	t.Cleanup(func() { s.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return "https://" + host + ":" + port
+}
+
+// The certificate of an endpoint must be for its cell, or its host, as the
+// configuration says.
+func TestPeerNameMustMatch(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	for _, tt := range []struct {
+		name  string
+		ca    *authority
+		names []string
+		tls   TLS
+		ok    bool
+	}{
+		{"id", ca, []string{"cell-a"}, TLS{}, true},
+		{"id in capitals", ca, []string{"CELL-A"}, TLS{}, true},
+		{"id and suffix", ca, []string{"cell-a.cells.test"}, TLS{PeerSuffix: "cells.test"}, true},
+		{"id without the suffix", ca, []string{"cell-a"}, TLS{PeerSuffix: "cells.test"}, true},
+		{"one of several", ca, []string{"x", "cell-a"}, TLS{}, true},
+		{"another cell", ca, []string{"cell-b"}, TLS{}, false},
+		{"a wildcard", ca, []string{"*.cells.test"}, TLS{PeerSuffix: "cells.test"}, false},
+		{"another suffix", ca, []string{"cell-a.evil.test"}, TLS{PeerSuffix: "cells.test"}, false},
+		{"only the host", ca, []string{"127.0.0.1"}, TLS{}, false},
+		{"no name", ca, nil, TLS{}, false},
+		{"another authority", other, []string{"cell-a"}, TLS{}, false},
+		{"host wanted", ca, []string{"127.0.0.1"}, TLS{Peer: PeerIsHost}, true},
+		{"host wanted, id shown", ca, []string{"cell-a"}, TLS{Peer: PeerIsHost}, false},
+		{"either, host", ca, []string{"127.0.0.1"}, TLS{Peer: PeerIsEither}, true},
+		{"either, id", ca, []string{"cell-a"}, TLS{Peer: PeerIsEither}, true},
+		{"either, none", ca, []string{"cell-b"}, TLS{Peer: PeerIsEither}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.tls.Roots = ca.pool
+			r := newRig(t, nil, Config{TLS: tt.tls})
+			r.use(secureCell(t, "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{tt.ca.issue(t, tt.names...)}}, false, func(w http.ResponseWriter, req *http.Request) {}))
+			status, code, _ := r.get(r.client(false), "/")
+			if tt.ok && status != 200 || !tt.ok && (status != 502 || code != cellway.CellUnreachable) {
+				t.Errorf("%d %s: %v", status, code, r.last().Err)
+			}
+		})
+	}
+}
+
+func TestClientCertificateIsShown(t *testing.T) {
+	ca := newAuthority(t)
+	cert := ca.issue(t, "router")
+	for _, show := range []bool{true, false} {
+		cfg := Config{TLS: TLS{Roots: ca.pool}}
+		if show {
+			cfg.TLS.ClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
+		}
+		r := newRig(t, nil, cfg)
+		r.use(secureCell(t, "127.0.0.1", &tls.Config{
+			Certificates: []tls.Certificate{ca.issue(t, "cell-a")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool,
+		}, true, func(w http.ResponseWriter, req *http.Request) {
+			io.WriteString(w, req.TLS.PeerCertificates[0].DNSNames[0])
+		}))
+		status, _, body := r.get(r.client(false), "/")
+		if show && (status != 200 || body != "router") || !show && status != 502 {
+			t.Errorf("certificate shown: %v; %d %q %v", show, status, body, r.last().Err)
+		}
+	}
+}
+
+// Over TLS the protocol is what both sides choose; an upgrade is always
+// HTTP/1.1, and bodies pass as in cleartext.
+func TestProtocolsOverTLS(t *testing.T) {
+	ca := newAuthority(t)
+	for _, http2 := range []bool{false, true} {
+		r := newRig(t, nil, Config{TLS: TLS{Roots: ca.pool}})
+		r.use(secureCell(t, "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "cell-a")}}, http2, func(w http.ResponseWriter, req *http.Request) {
+			if req.Header.Get("Upgrade") != "" {
+				c, rw, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer c.Close()
+				io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-Own: 1\r\n\r\n")
+				io.Copy(c, rw)
+				return
+			}
+			w.Header().Set("X-Proto", req.Proto)
+			w.Header().Set("X-Target", req.RequestURI)
+			io.Copy(w, req.Body)
+		}))
+		want := "HTTP/1.1"
+		if http2 {
+			want = "HTTP/2.0"
+		}
+		data := bytes.Repeat([]byte("0123456789"), 100000)
+		for _, target := range []string{"/a%2F?b;c", "//x|y?q"} {
+			req, _ := http.NewRequest("POST", r.url("/"), bytes.NewReader(data))
+			req.URL.Opaque = target
+			if strings.HasPrefix(target, "//") {
+				req.URL.Opaque = "//" + r.addr + target
+			}
+			resp, err := r.client(false).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || !bytes.Equal(b, data) || resp.Header.Get("X-Proto") != want {
+				t.Errorf("%d bytes over %s, want %s; %v", len(b), resp.Header.Get("X-Proto"), want, err)
+			}
+			if got := resp.Header.Get("X-Target"); http2 && got != target {
+				t.Errorf("%q arrived as %q", target, got)
+			}
+		}
+		c, br := tunnelTo(t, r)
+		fmt.Fprint(c, "\x00raw")
+		expect(t, br, "\x00raw")
+		if tc, ok := c.(*net.TCPConn); ok {
+			tc.CloseWrite() // half-closed: the other direction ends too, and well
+		}
+		if _, err := br.ReadByte(); err != io.EOF {
+			t.Error(err)
+		}
+	}
+}
