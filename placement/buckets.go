@@ -63,9 +63,8 @@ type taker struct {
 	weight uint64
 	seed   uint64
 
-	low, share, high int  // bounds of load
-	want             int  // it is given this many: low, or share if it is fresh
-	fresh            bool // it owned nothing, while others did
+	low, share, high int  // what it gets at least, what is due to it, what it gets at most
+	fresh            bool // it owned nothing, while others did: it gets its share
 	load             int
 }
 
@@ -203,8 +202,8 @@ func (d *deal) placeOrphans() {
 	}
 }
 
-// shed takes from each cell what it has too much. First come cells that have
-// too little, then fresh ones, so that when a cell joins nothing moves between
+// shed takes from each cell what it has too much. Cells that have too little
+// come first: when a cell joins, that is it alone, and nothing moves between
 // the others.
 func (d *deal) shed() {
 	for from := range d.takers {
@@ -218,7 +217,6 @@ func (d *deal) shed() {
 			}
 			for _, may := range []func(u *taker) bool{
 				func(u *taker) bool { return u.load < u.low },
-				func(u *taker) bool { return u.fresh && u.load < u.high },
 				func(u *taker) bool { return u.load < u.share },
 				func(u *taker) bool { return u.load < u.high },
 			} {
@@ -251,10 +249,7 @@ func sorted(offers []offer) []offer {
 // is needy, those that are the least fond of their owner.
 func (d *deal) offers(from int) (all []offer) {
 	t := &d.takers[from]
-	needy := func(i int) bool {
-		u := &d.takers[i]
-		return i != from && (u.load < u.low || u.fresh && u.load < u.high)
-	}
+	needy := func(i int) bool { return i != from && d.takers[i].load < d.takers[i].low }
 	for b, owner := range d.owner {
 		if owner != from || d.frozen[b] {
 			continue

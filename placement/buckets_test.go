@@ -126,6 +126,18 @@ func TestDealingAgainMovesNothing(t *testing.T) {
 	}
 }
 
+// Where there are hardly more buckets than cells, too.
+func TestDealingFewBucketsAgainMovesNothing(t *testing.T) {
+	for n := 1; n <= 40; n += 3 {
+		for count := uint32(1); count <= 60; count += 2 {
+			once := mustDeal(t, count, fleetOf(n), nil, nil)
+			if twice := mustDeal(t, count, fleetOf(n), once, nil); !slices.Equal(once, twice) {
+				t.Errorf("%d buckets, %d cells: %d moved", count, n, moved(once, twice))
+			}
+		}
+	}
+}
+
 // randomFleet returns cells, owners of buckets among them and others, and a
 // set of frozen buckets.
 func randomFleet(rng *rand.Rand, count uint32) ([]WeightedCell, []cellway.CellID, func(uint32) bool) {
@@ -304,9 +316,9 @@ func TestBadDealsAreRefused(t *testing.T) {
 }
 
 func FuzzAssignBuckets(f *testing.F) {
-	f.Add(uint64(1), uint16(100))
-	f.Add(uint64(2), uint16(1))
-	f.Add(uint64(3), uint16(5000))
+	for seed := range uint64(150) {
+		f.Add(seed, uint16(seed*seed))
+	}
 	f.Fuzz(func(t *testing.T, seed uint64, count uint16) {
 		n := uint32(count)%3000 + 1
 		cells, owners, frozen := randomFleet(rand.New(rand.NewPCG(seed, 9)), n)

@@ -68,7 +68,7 @@ func vector(t *testing.T, words []string) string {
 		var owners []cellway.CellID
 		for _, list := range words[2 : len(words)-1] {
 			var cells []WeightedCell
-			for _, c := range strings.Split(list, ",") {
+			for c := range strings.SplitSeq(list, ",") {
 				id, weight, _ := strings.Cut(c, "*")
 				cells = append(cells, WeightedCell{cellway.CellID(id), uint32(number(t, weight, 10, 32))})
 			}

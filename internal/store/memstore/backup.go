@@ -54,9 +54,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 			d.Records = append(d.Records, r)
 		}
 	}
-	for name, entries := range st.logs.after("") {
-		d.Logs[name] = entries
-	}
+	maps.Insert(d.Logs, st.logs.after(""))
 	for digest, b := range blobs {
 		d.Blobs = append(d.Blobs, dumpedBlob{digest, b.put, b.bytes})
 	}

@@ -2,7 +2,9 @@ package memstore_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"testing"
+	"time"
 
 	"github.com/cellway/cellway/internal/store"
 	"github.com/cellway/cellway/internal/store/memstore"
@@ -20,4 +22,29 @@ func TestContract(t *testing.T) {
 			return s, nil
 		},
 	})
+}
+
+func TestBlobThatIsPutAgainWhileItIsJudgedStays(t *testing.T) {
+	s := memstore.New()
+	b := []byte("blob")
+	d := sha256.Sum256(b)
+	put := func() {
+		if err := s.PutBlob(t.Context(), d, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	mark := time.Now()
+	for !time.Now().After(mark) { // clocks may be coarse
+	}
+	n, err := s.DropBlobs(t.Context(), time.Now(), func([32]byte) bool {
+		put()
+		return false
+	})
+	if n != 0 || err != nil {
+		t.Errorf("dropped %d, %v", n, err)
+	}
+	if _, err := s.Blob(t.Context(), d); err != nil {
+		t.Error(err)
+	}
 }

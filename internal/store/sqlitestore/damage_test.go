@@ -175,6 +175,30 @@ func TestChangedBytesAreNeverAnswered(t *testing.T) {
 	t.Logf("%d of %d changes were refused at opening", refused, tries)
 }
 
+// A record that is there but that no look-up would find is noticed at opening.
+func TestHiddenRecordIsNoticed(t *testing.T) {
+	t.Parallel()
+	want := makeSample(t)
+	name := []byte("cellcell-050") // kind and id, as the table has them and as its index does
+	seen := 0
+	for at := 0; ; seen++ {
+		i := bytes.Index(want.file[at:], name)
+		if i < 0 {
+			break
+		}
+		at += i + len(name)
+		changed := bytes.Clone(want.file)
+		changed[at-1] = 'x'
+		if s := want.open(t, changed, sqlitestore.Options{}); s != nil {
+			t.Errorf("opened with the name at %d changed", at)
+			s.Close()
+		}
+	}
+	if seen < 2 {
+		t.Errorf("the name stands in the file %d times; want at least 2", seen)
+	}
+}
+
 func TestTruncatedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	want := makeSample(t)

@@ -2,6 +2,8 @@ package sqlitestore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -251,5 +253,70 @@ func TestSchemaIsUpgradedStepByStep(t *testing.T) {
 	}
 	if n := count(t, s); n != 1 {
 		t.Errorf("%d records, want 1", n)
+	}
+}
+
+// A blob whose writing was cut short is no blob, is in nobody's way, and is
+// gone after the next opening.
+func TestRestsOfABlob(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fleet.db")
+	s, err := Open(t.Context(), path, Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := []byte(strings.Repeat("blob", chunkSize))
+	d := sha256.Sum256(b)
+	rest := func(digest [32]byte) {
+		t.Helper()
+		for part := range 2 {
+			if err := s.writer.exec(t.Context(), "INSERT INTO blob_chunks VALUES (?, ?, ?)", hex.EncodeToString(digest[:]), part, []byte("half")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rest(d)
+	rest([32]byte{1})
+	if _, err := s.Blob(t.Context(), d); !errors.Is(err, cellway.ErrNotFound) {
+		t.Errorf("half a blob: %v", err)
+	}
+	if err := s.PutBlob(t.Context(), d, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(t.Context(), path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var names int
+	if _, err := s.writer.row(t.Context(), "SELECT count(DISTINCT digest) FROM blob_chunks", nil, &names); err != nil || names != 1 {
+		t.Errorf("chunks of %d blobs, %v; want 1", names, err)
+	}
+	if got, err := s.Blob(t.Context(), d); err != nil || string(got) != string(b) {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
+
+// A damaged blob is an error, and putting it again mends it.
+func TestDamagedBlobIsMendedByPuttingIt(t *testing.T) {
+	s := openNew(t)
+	b := []byte("blob")
+	d := sha256.Sum256(b)
+	for _, damage := range []string{"UPDATE blob_chunks SET content = x'626c6f62ff'", "UPDATE blob_chunks SET content = x'626c6f63'", "DELETE FROM blob_chunks"} {
+		if err := s.PutBlob(t.Context(), d, b); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Blob(t.Context(), d); err != nil || string(got) != "blob" {
+			t.Fatalf("blob = %q, %v", got, err)
+		}
+		if err := s.writer.exec(t.Context(), damage); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Blob(t.Context(), d)
+		wantWords(t, err, s.path, "damaged", hex.EncodeToString(d[:]))
+		if got != nil {
+			t.Errorf("got %q", got)
+		}
 	}
 }

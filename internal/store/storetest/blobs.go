@@ -125,6 +125,31 @@ func blobs() []rule {
 			}
 			wantBlob(t, s, a)
 		}},
+		{"a blob that is put again while others are dropped stays", func(t *testing.T, m Maker) {
+			s := open(t, m)
+			b := pattern(100, 5)
+			for range 20 {
+				putBlob(t, s, b)
+				mark := time.Now()
+				for !time.Now().After(mark) { // clocks may be coarse
+				}
+				mark = time.Now()
+				var again sync.WaitGroup
+				_, err := s.DropBlobs(t.Context(), mark, func([32]byte) bool {
+					again.Go(func() {
+						if err := s.PutBlob(t.Context(), digest(b), b); err != nil {
+							t.Error(err)
+						}
+					})
+					return false
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				again.Wait()
+				wantBlob(t, s, b)
+			}
+		}},
 		{"updates go on while a large blob is put", func(t *testing.T, m Maker) {
 			s := open(t, m)
 			var wg sync.WaitGroup
