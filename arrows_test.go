@@ -90,7 +90,8 @@ var arrows = []arrow{
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/internal/...")},
 	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
-	{pkg: "/cmd/cellway-router", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry"), never: thinRouter},
+	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry"), never: thinRouter},
+	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("", "/api", "/gateway", "/guard", "/shuffle", "/internal/engine", "/internal/telemetry"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",

@@ -1,0 +1,90 @@
+package routerd
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/telemetry"
+)
+
+// A mapStatus is what GET /map answers.
+type mapStatus struct {
+	feed.Status
+	Router  routerStatus       `json:"router"`
+	Reports *feed.ReportStatus `json:"reports,omitempty"`
+}
+
+type routerStatus struct {
+	ID        string    `json:"id"`
+	Build     string    `json:"build"`
+	StartedAt time.Time `json:"started_at"`
+	Listen    []string  `json:"listen"`
+	Ready     bool      `json:"ready"`
+	InFlight  int64     `json:"in_flight"`
+	Tunnels   int64     `json:"tunnels"`
+}
+
+// adminHandler answers people and their tools. It changes nothing.
+func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", reg)
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := d.rt.Ready(); err != nil {
+			plain(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		plain(w, http.StatusOK, "ok")
+	})
+	mux.HandleFunc("GET /map", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		_ = enc.Encode(d.status()) // the asker may be gone
+	})
+	mux.Handle("GET /explain", d.rt.ExplainHandler())
+	if loopback {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	}
+	return mux
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // the asker may be gone
+}
+
+func (d *daemon) status() mapStatus {
+	st := d.rt.Stats()
+	s := mapStatus{Status: d.feed.Status(), Router: routerStatus{
+		ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: d.addresses(), Ready: d.rt.Ready() == nil,
+		InFlight: st.InFlight, Tunnels: st.Tunnels,
+	}}
+	if d.reporter != nil {
+		r := d.reporter.Status()
+		s.Reports = &r
+	}
+	return s
+}
+
+func isLoopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
+}
+
+// registry joins the daemon's figures with those of the process.
+func (d *daemon) registry() http.Handler {
+	reg := telemetry.NewRegistry("cellway_router", d.build)
+	reg.MustRegister(telemetry.NewCollector(metrics(), d.figures))
+	return telemetry.Handler(reg, d.log)
+}

@@ -1,0 +1,43 @@
+package routerd
+
+import (
+	"github.com/cellway/cellway/internal/telemetry"
+	"github.com/cellway/cellway/router"
+)
+
+func bulkheadFigures(f *telemetry.Figures, cell string, b router.BulkheadStats) {
+	f.Count("cellway_router_cell_requests_total", b.Requests, cell)
+	f.Count("cellway_router_cell_server_errors_total", b.ServerErrors, cell)
+	f.Count("cellway_router_cell_failures_total", b.ConnectFailures, cell, "connect")
+	f.Count("cellway_router_cell_failures_total", b.Timeouts, cell, "timeout")
+	f.Count("cellway_router_cell_failures_total", b.ProtocolErrors, cell, "protocol")
+	f.Count("cellway_router_cell_refused_total", b.RefusedSaturated, cell, "saturated")
+	f.Count("cellway_router_cell_refused_total", b.RefusedOpen, cell, "open")
+	f.Count("cellway_router_cell_client_gone_total", b.ClientGone, cell)
+	f.Set("cellway_router_cell_first_byte_p50_seconds", b.FirstByte.Quantile(0.50).Seconds(), cell)
+	f.Set("cellway_router_cell_first_byte_p99_seconds", b.FirstByte.Quantile(0.99).Seconds(), cell)
+	f.Set("cellway_router_cell_in_flight", float64(b.InFlight), cell)
+	f.Set("cellway_router_cell_pending", float64(b.Pending), cell)
+	f.Set("cellway_router_cell_tunnels", float64(b.Tunnels), cell)
+	f.Set("cellway_router_cell_breaker", float64(b.Breaker), cell)
+	states := map[string]int{"closed": 0, "open": 0, "probing": 0}
+	for _, e := range b.Endpoints {
+		states[e.State.String()]++
+	}
+	for state, n := range states {
+		f.Set("cellway_router_cell_endpoints", float64(n), cell, state)
+	}
+}
+
+func (d *daemon) clientFigures(f *telemetry.Figures) {
+	d.refusedHeads.each(func(reason string, n uint64) { f.Count("cellway_router_refused_heads_total", n, reason) })
+	f.Set("cellway_router_connections", float64(d.gate.open()))
+	f.Set("cellway_router_connections_limit", float64(cap(d.gate.places)))
+	f.Count("cellway_router_connections_waited_total", d.gate.waited.Load())
+	for _, c := range d.certs {
+		for _, one := range *c.now.Load() {
+			f.Time("cellway_router_certificate_expiry_timestamp_seconds", one.Leaf.NotAfter, c.setting, one.Leaf.Subject.CommonName)
+		}
+		f.Bool("cellway_router_certificates_failing", c.failing(), c.setting)
+	}
+}

@@ -1,0 +1,163 @@
+package routerd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// lookEvery is how often the files of certificates are looked at.
+const lookEvery = 10 * time.Second
+
+// certificates are read again when one of their files changes. While a new one
+// can't be read, or does not fit its key, all stay as they were.
+type certificates struct {
+	setting string // in errors
+	files   [][2]string
+	log     *slog.Logger
+	now     atomic.Pointer[[]tls.Certificate]
+
+	mu    sync.Mutex // guards what follows
+	stats []fs.FileInfo
+	err   error // of the last time they were read
+}
+
+// loadCertificates reads certificates for the first time.
+func loadCertificates(setting string, certs, keys []string, log *slog.Logger) (*certificates, error) {
+	c := &certificates{setting: setting, log: log}
+	for i := range certs {
+		c.files = append(c.files, [2]string{certs[i], keys[i]})
+	}
+	return c, c.load()
+}
+
+// load reads all files. It is called by one goroutine at a time.
+func (c *certificates) load() error {
+	stats, err := c.stat()
+	if err != nil {
+		return err
+	}
+	var all []tls.Certificate
+	for _, f := range c.files {
+		cert, err := tls.LoadX509KeyPair(f[0], f[1])
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", c.setting, f[0], err)
+		}
+		if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+			return fmt.Errorf("%s %s: %w", c.setting, f[0], err)
+		}
+		all = append(all, cert)
+	}
+	c.now.Store(&all)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats = stats
+	return nil
+}
+
+func (c *certificates) stat() (stats []fs.FileInfo, err error) {
+	for _, f := range c.files {
+		for _, name := range f {
+			info, err := os.Stat(name)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.setting, err)
+			}
+			stats = append(stats, info)
+		}
+	}
+	return stats, nil
+}
+
+// reload reads the files again if one changed, or if it must.
+func (c *certificates) reload(must bool) {
+	stats, err := c.stat()
+	if err == nil && !must {
+		c.mu.Lock()
+		same := c.err == nil && len(stats) == len(c.stats)
+		for i := range stats {
+			same = same && os.SameFile(stats[i], c.stats[i]) && stats[i].Size() == c.stats[i].Size() && stats[i].ModTime().Equal(c.stats[i].ModTime())
+		}
+		c.mu.Unlock()
+		if same {
+			return
+		}
+	}
+	if err == nil {
+		err = c.load()
+	}
+	c.mu.Lock()
+	before := c.err
+	c.err = err
+	c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.log.Info("certificates read again", "setting", c.setting, "count", len(c.files))
+	case before == nil || before.Error() != err.Error():
+		c.log.Error("certificates not read; they stay as they were", "setting", c.setting, "error", err)
+	}
+}
+
+// failing reports whether the files could not be read the last time.
+func (c *certificates) failing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err != nil
+}
+
+// watch reloads until ctx ends: when a file changed, and whenever hup says so.
+func (c *certificates) watch(ctx context.Context, hup <-chan struct{}) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			c.reload(false)
+		case <-hup:
+			c.reload(true)
+		}
+	}
+}
+
+// get chooses the certificate for a client's server name: the first that fits,
+// or else the first.
+func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	all := *c.now.Load()
+	for i := range all {
+		if hello.SupportsCertificate(&all[i]) == nil {
+			return &all[i], nil
+		}
+	}
+	return &all[0], nil
+}
+
+// client returns the certificate that the router shows to cells.
+func (c *certificates) client(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return &(*c.now.Load())[0], nil
+}
+
+// loadPool reads certificate authorities; an empty path means the system's.
+func loadPool(setting, path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s %s: no certificate in PEM: %w", setting, path, cellway.ErrInvalid)
+	}
+	return pool, nil
+}

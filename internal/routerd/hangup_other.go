@@ -1,0 +1,8 @@
+//go:build !unix
+
+package routerd
+
+import "os"
+
+// hangup lists the signals that have files read again: none here.
+var hangup []os.Signal

@@ -1,0 +1,83 @@
+package routerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/telemetry"
+)
+
+// Main runs cellway-router with args, which lack the program's name, until ctx
+// ends, and returns its exit code: 0, or 1 with the reason on stderr.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if err := Run(ctx, args, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "cellway-router: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// Run is [Main] with an error. The log goes to stderr, and to stdout what was
+// asked for. It returns nil when the router was told to stop and did so
+// cleanly.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parse(args, os.Environ(), stdout)
+	if errors.Is(err, errHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	build := telemetry.ReadBuild()
+	if s.version {
+		_, err := fmt.Fprintln(stdout, "cellway-router", build)
+		return err
+	}
+	log, err := telemetry.NewLog(stderr, s.logFormat, s.logLevel)
+	if err != nil {
+		return fmt.Errorf("log-format: %w", err)
+	}
+	if s.check {
+		return s.checkAll(stdout)
+	}
+	if err := s.validate(); err != nil {
+		return err
+	}
+	d, err := open(s, build, stdout, log)
+	if err != nil {
+		return err
+	}
+	return d.run(ctx)
+}
+
+// checkAll reports all that is wrong with the settings and what they name. It
+// may be called while a router runs with them.
+func (s *settings) checkAll(stdout io.Writer) error {
+	invalid := s.validate()
+	in, unread := s.read(slog.New(slog.DiscardHandler))
+	if in.creds != nil {
+		in.creds.Close()
+	}
+	errs := []error{invalid, unread}
+	if err := feed.CheckStore(s.stateDir); err != nil {
+		errs = append(errs, fmt.Errorf("state-dir: %w", err))
+	}
+	for key, all := range map[string][]string{"listen": s.listen.all, "listen-tls": s.listenTLS.all, "admin": {s.admin}} {
+		for _, addr := range all {
+			if _, err := net.ResolveTCPAddr("tcp", addr); err != nil && invalid == nil {
+				errs = append(errs, fmt.Errorf("%s: %w", key, err))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(stdout, "ok")
+	return err
+}

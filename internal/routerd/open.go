@@ -1,0 +1,280 @@
+package routerd
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/telemetry"
+	"github.com/cellway/cellway/router"
+)
+
+// A daemon is a router with all that is around it.
+type daemon struct {
+	s       *settings
+	log     *slog.Logger
+	build   telemetry.Build
+	started time.Time
+	id      string
+
+	inputs
+	rt           *router.Router
+	store        *feed.Store
+	feed         *feed.Feed
+	reporter     *feed.Reporter // nil without a control plane
+	access       *logFile       // nil if it is standard output, or nothing
+	gate         *gate
+	checker      *engine.Checker
+	refusedHeads counts
+
+	public []publicListener
+	admin  net.Listener
+	ready  *readySink
+
+	undo []step // what was started, in that order
+}
+
+// inputs are what the settings name and what can be read without starting
+// anything.
+type inputs struct {
+	keys        *feed.KeyringFile
+	creds       *feed.Credentials
+	sources     []feed.Source
+	targets     []feed.Target
+	serverCerts *certificates // nil without one
+	cellCerts   *certificates // the router's own, for cells; nil without one
+	certs       []*certificates
+	bulkhead    router.Bulkhead
+}
+
+// A step is how to stop what was started.
+type step struct {
+	name string
+	stop func() error
+}
+
+// peers are the values of cell-peer.
+var peers = map[string]router.PeerName{"cell": router.PeerIsCell, "host": router.PeerIsHost, "either": router.PeerIsEither}
+
+// read reads all files that the settings name, and reports everything that is
+// wrong with any of them.
+func (s *settings) read(log *slog.Logger) (in inputs, err error) {
+	var errs []error
+	note := func(key string, err error) {
+		if err != nil {
+			if key != "" {
+				err = fmt.Errorf("%s: %w", key, err)
+			}
+			errs = append(errs, err)
+		}
+	}
+	in.keys, err = feed.OpenKeyring(s.keyring, log)
+	note("keyring", err)
+	in.creds, err = feed.NewCredentials(feed.CredentialsConfig{TokenFile: s.token, CAFile: s.sourceCA, CertFile: s.sourceCert, KeyFile: s.sourceKey})
+	note("source", err)
+	for _, one := range s.sources.all {
+		if isURL(one) {
+			h, err := feed.NewHTTP(feed.HTTPConfig{URL: one, Auth: in.creds})
+			note("source", err)
+			in.sources, in.targets = append(in.sources, h), append(in.targets, h)
+			continue
+		}
+		if strings.Contains(one, "://") {
+			note("source", fmt.Errorf("%q is neither http:// nor https:// nor a path", one))
+			continue
+		}
+		f := feed.NewFile(one)
+		note("source", f.Check())
+		in.sources = append(in.sources, f)
+	}
+	if n := len(s.tlsCerts.all); n > 0 && n == len(s.tlsKeys.all) {
+		in.serverCerts, err = loadCertificates("tls-cert", s.tlsCerts.all, s.tlsKeys.all, log)
+		note("", err)
+		in.certs = append(in.certs, in.serverCerts)
+	}
+	if s.cellCert != "" && s.cellKey != "" {
+		in.cellCerts, err = loadCertificates("cell-cert", []string{s.cellCert}, []string{s.cellKey}, log)
+		note("", err)
+		in.certs = append(in.certs, in.cellCerts)
+	}
+	roots, err := loadPool("cell-ca", s.cellCA)
+	note("", err)
+	in.bulkhead = router.Bulkhead{
+		Limits: router.Limits{InFlight: s.cellInFlight, Pending: orNone(s.cellPending), QueueWait: s.cellQueueWait, Tunnels: s.cellTunnels, IdleConns: s.cellIdle},
+		Timeouts: router.Timeouts{Connect: s.cellConnect, FirstByte: s.cellFirstByte, ClientBody: s.clientBody, Idle: s.streamIdle,
+			Whole: s.requestTimeout},
+		Breaker:  router.Breaker{Connects: s.breakerConnects, Timeouts: s.breakerTimeouts, Backoff: s.breakerBackoff, MaxBackoff: s.breakerMaxBackoff},
+		TLS:      router.TLS{Roots: roots, Peer: peers[s.cellPeer], PeerSuffix: s.cellPeerName},
+		Attempts: s.cellAttempts,
+		Log:      log,
+	}
+	if in.cellCerts != nil {
+		in.bulkhead.TLS.ClientCertificate = in.cellCerts.client
+	}
+	return in, errors.Join(errs...)
+}
+
+// orNone turns a setting in which 0 means none into a field in which 0 means
+// the default.
+func orNone[T int | time.Duration](n T) T {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+// open reads and binds all that the settings name. What it opened is undone if
+// it fails.
+func open(s *settings, build telemetry.Build, stdout io.Writer, log *slog.Logger) (d *daemon, err error) {
+	d = &daemon{s: s, log: log, build: build, started: time.Now()}
+	defer func() {
+		if err != nil {
+			d.stop()
+		}
+	}()
+	if d.inputs, err = s.read(log); err != nil {
+		return nil, err
+	}
+	d.push("control planes", func() error { d.creds.Close(); return nil })
+	if err := d.bind(); err != nil {
+		return nil, err
+	}
+	if d.store, err = feed.OpenStore(s.stateDir, log); err != nil {
+		return nil, fmt.Errorf("state-dir: %w", err)
+	}
+	d.push("state folder", d.store.Close)
+	if d.id = s.routerID; d.id == "" {
+		d.id = d.store.RouterID()
+	}
+	d.log = log.With("router", d.id)
+	access, err := d.accessLog(stdout)
+	if err != nil {
+		return nil, fmt.Errorf("access-log: %w", err)
+	}
+	descriptors, err := raiseDescriptors()
+	if err != nil {
+		d.log.Warn("descriptor limit not raised", "error", err)
+	}
+	connections := s.maxConnections
+	if connections == 0 {
+		connections = connectionsFor(descriptors)
+	}
+	inFlight := s.maxInFlight
+	if inFlight == 0 {
+		inFlight = min(16384, connections)
+	}
+	d.log.Info("limits", "descriptors", descriptors, "connections", connections, "in_flight", inFlight)
+	d.gate = newGate(connections)
+	if d.rt, err = router.New(router.Config{
+		Cells: d.bulkhead, Name: s.name, TrustedProxies: s.trusted, MaxInFlight: inFlight, MaxBody: int64(s.maxBody),
+		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh,
+		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: access, AccessSample: sample(s.accessLogSample), Log: d.log,
+	}); err != nil {
+		return nil, err
+	}
+	d.push("connections to cells", func() error { d.rt.Close(); return nil })
+	d.checker = engine.NewChecker(engine.CheckerConfig{
+		MaxHead: int(s.maxHead), MaxFields: s.maxFields, HeadTimeout: s.headTimeout, IdleTimeout: s.idleTimeout,
+		HandshakeTimeout: s.handshakeTimeout, NoH2C: s.noH2C, Refused: d.refusedHeads.add,
+	})
+	d.ready = &readySink{rt: d.rt, first: make(chan struct{})}
+	if d.feed, err = feed.New(feed.Config{
+		Fleet: s.fleet, Sources: d.sources, Keys: d.keys, Sink: d.ready, Store: d.store, Every: s.pullEvery, Log: d.log,
+	}); err != nil {
+		return nil, err
+	}
+	if len(d.targets) > 0 {
+		t := traffic{rt: d.rt}
+		d.reporter, err = feed.NewReporter(feed.ReporterConfig{
+			ID: d.id, Build: build.String(), StartedAt: d.started, Listen: d.addresses(), Targets: d.targets, Feed: d.feed, Traffic: t.take, Log: d.log,
+		})
+	}
+	return d, err
+}
+
+// sample turns a share in which 0 means none into the router's field.
+func sample(s share) float64 {
+	if s == 0 {
+		return -1
+	}
+	return float64(s)
+}
+
+// bind binds the listeners, so that an address that is taken ends the start.
+func (d *daemon) bind() (err error) {
+	if d.admin, err = net.Listen("tcp", d.s.admin); err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	d.push("admin listener", closing(d.admin))
+	for key, all := range map[string][]string{"listen": d.s.listen.all, "listen-tls": d.s.listenTLS.all} {
+		for _, addr := range all {
+			l, err := net.Listen("tcp", addr)
+			if err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			d.push("listener "+addr, closing(l))
+			d.public = append(d.public, publicListener{l, key == "listen-tls"})
+		}
+	}
+	return nil
+}
+
+// A publicListener knows whether it speaks TLS.
+type publicListener struct {
+	net.Listener
+	tls bool
+}
+
+func closing(l net.Listener) func() error {
+	return func() error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	}
+}
+
+// addresses are the public ones, as they were bound.
+func (d *daemon) addresses() (all []string) {
+	for _, l := range d.public {
+		scheme := "http://"
+		if l.tls {
+			scheme = "https://"
+		}
+		all = append(all, scheme+l.Addr().String())
+	}
+	return all
+}
+
+func (d *daemon) tlsConfig() *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.serverCerts.get}
+	if d.s.tlsMin == "1.3" {
+		c.MinVersion = tls.VersionTLS13
+	}
+	return c
+}
+
+// accessLog opens the access log; nil if there is none.
+func (d *daemon) accessLog(stdout io.Writer) (*slog.Logger, error) {
+	w := stdout
+	switch d.s.accessLog {
+	case "":
+		return nil, nil
+	case "-":
+	default:
+		var err error
+		if d.access, err = openLogFile(d.s.accessLog); err != nil {
+			return nil, err
+		}
+		d.push("access log", d.access.Close)
+		w = d.access
+	}
+	return slog.New(slog.NewJSONHandler(w, nil)), nil
+}

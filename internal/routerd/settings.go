@@ -1,0 +1,261 @@
+package routerd
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/feed"
+	"github.com/peterbourgon/ff/v3"
+)
+
+// A settings value is what flags, environment and file say.
+type settings struct {
+	check, version bool
+
+	fleet    string
+	sources  words
+	token    string
+	sourceCA string
+	sourceCert,
+	sourceKey string
+	keyring   string
+	stateDir  string
+	routerID  string
+	pullEvery time.Duration
+
+	listen, listenTLS words
+	tlsCerts, tlsKeys words
+	tlsMin            string
+	admin             string
+
+	drainWait, drainTimeout, drainSpread, grace time.Duration
+
+	maxConnections, maxInFlight, maxFields            int
+	maxHead, maxBody                                  size
+	headTimeout, idleTimeout, handshakeTimeout        time.Duration
+	noH2C                                             bool
+	trusted                                           prefixes
+	name                                              string
+	explainHeaders                                    bool
+	traceSampled                                      share
+	cellInFlight, cellPending, cellTunnels, cellIdle  int
+	cellAttempts, breakerConnects, breakerTimeouts    int
+	cellQueueWait, cellConnect, cellFirstByte         time.Duration
+	clientBody, streamIdle, requestTimeout            time.Duration
+	breakerBackoff, breakerMaxBackoff                 time.Duration
+	cellCA, cellCert, cellKey, cellPeer, cellPeerName string
+
+	accessLog       string
+	accessLogSample share
+	logFormat       string
+	logLevel        slog.Level
+}
+
+// flags declares all settings. The order is that of the example file.
+func (s *settings) flags(fs *flag.FlagSet) {
+	second := time.Second
+	fs.String("config", "", "`file` of settings, one \"name value\" a line; the environment (CELLWAY_ROUTER_FLEET…) stands before it, and the command line before both")
+	fs.BoolVar(&s.check, "check", false, "read settings, keys, certificates and state folder, say what is wrong, and exit")
+	fs.BoolVar(&s.version, "version", false, "say which build this is, and exit")
+
+	fs.StringVar(&s.fleet, "fleet", "", "`name` of the fleet; maps of another one are refused")
+	fs.Var(&s.sources, "source", "where maps come from: `URL` of a control plane, or a folder or file; may be given more than once, and all are followed")
+	fs.StringVar(&s.token, "source-token", "", "`file` of the token for control planes; read again each time")
+	fs.StringVar(&s.sourceCA, "source-ca", "", "`file` of the authorities of control planes' certificates, PEM; empty: the system's")
+	fs.StringVar(&s.sourceCert, "source-cert", "", "`file` of this router's certificate for control planes, PEM")
+	fs.StringVar(&s.sourceKey, "source-key", "", "`file` of the key of source-cert, PEM")
+	fs.StringVar(&s.keyring, "keyring", "/etc/cellway/keyring", "`file` of the keys whose maps are accepted; read again when it changes")
+	fs.StringVar(&s.stateDir, "state-dir", "/var/lib/cellway-router", "`folder` of the last known good maps; must exist, and belong to this router alone")
+	fs.StringVar(&s.routerID, "router-id", "", "`name` of this router in reports; empty: one that is made once and kept in the state folder")
+	fs.DurationVar(&s.pullEvery, "pull-every", 10*time.Minute, "how often everything is pulled again, changed or not")
+
+	s.listen.all = []string{":8080"}
+	fs.Var(&s.listen, "listen", "`address` for clients in cleartext, HTTP/1.1 and HTTP/2; may be given more than once; empty: none")
+	fs.Var(&s.listenTLS, "listen-tls", "`address` for clients over TLS; may be given more than once")
+	fs.Var(&s.tlsCerts, "tls-cert", "`file` of a certificate, PEM; may be given more than once, and the client's server name chooses; read again when it changes")
+	fs.Var(&s.tlsKeys, "tls-key", "`file` of the key of a tls-cert, PEM; as many, in the same order")
+	fs.StringVar(&s.tlsMin, "tls-min", "1.2", "lowest `version` of TLS that clients may use: 1.2 or 1.3")
+	fs.StringVar(&s.admin, "admin", "127.0.0.1:9090", "`address` for /metrics, /livez, /readyz, /map and /explain; keep it away from clients")
+
+	fs.DurationVar(&s.drainWait, "drain-wait", 5*second, "after a signal to stop: how long to serve on while readiness fails, so that load balancers take notice")
+	fs.DurationVar(&s.drainTimeout, "drain-timeout", 60*second, "after drain-wait: how long what is under way may take to end")
+	fs.DurationVar(&s.drainSpread, "drain-spread", 5*second, "after drain-wait: over how long tunnels are ended, so that not all clients come back at once")
+	fs.DurationVar(&s.grace, "grace", 10*second, "how long requests and tunnels may go on after a map by which they belong elsewhere")
+
+	fs.IntVar(&s.maxConnections, "max-connections", 0, "clients' connections at a time; more wait to be accepted; 0: what the descriptor limit allows")
+	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
+	s.maxHead = 64 << 10
+	fs.Var(&s.maxHead, "max-head", "`bytes` of a request's head")
+	fs.IntVar(&s.maxFields, "max-fields", 256, "fields in a request's head")
+	fs.Var(&s.maxBody, "max-body", "`bytes` of a request's body; 0: no limit")
+	fs.DurationVar(&s.headTimeout, "head-timeout", 10*second, "how long a client may take for a request's head")
+	fs.DurationVar(&s.idleTimeout, "idle-timeout", 75*second, "how long a connection may be silent between requests")
+	fs.DurationVar(&s.handshakeTimeout, "handshake-timeout", 10*second, "how long a TLS handshake may take")
+	fs.BoolVar(&s.noH2C, "no-h2c", false, "refuse HTTP/2 in cleartext")
+	fs.Var(&s.trusted, "trusted-proxies", "`networks` between clients and this router, with commas; what they say of the client is believed")
+	fs.StringVar(&s.name, "name", "cellway", "what the router calls itself in Proxy-Status")
+	fs.BoolVar(&s.explainHeaders, "explain-headers", false, "let clients see X-Cell-Id, X-Cell-Epoch, X-Cell-Key and X-Cell-Map-Version in answers")
+	fs.Var(&s.traceSampled, "trace-sampled", "`share`, 0 to 1, of the traces begun here that are flagged as sampled")
+
+	fs.IntVar(&s.cellInFlight, "cell-in-flight", 1024, "requests to one cell at a time")
+	fs.IntVar(&s.cellPending, "cell-pending", 1024, "requests that wait for a place in one cell at a time; 0: none waits")
+	fs.DurationVar(&s.cellQueueWait, "cell-queue-wait", 250*time.Millisecond, "how long a request waits for a place")
+	fs.IntVar(&s.cellTunnels, "cell-tunnels", 16384, "tunnels to one cell at a time")
+	fs.IntVar(&s.cellIdle, "cell-idle-connections", 64, "unused connections kept for one endpoint")
+	fs.IntVar(&s.cellAttempts, "cell-attempts", 3, "endpoints of the cell that one request may try when nothing connects")
+	fs.DurationVar(&s.cellConnect, "cell-connect-timeout", second, "how long connecting to one endpoint may take")
+	fs.DurationVar(&s.cellFirstByte, "cell-first-byte-timeout", 30*second, "how long a cell may take for an answer's head")
+	fs.DurationVar(&s.clientBody, "client-body-timeout", 30*second, "how long a client may be silent in the middle of a body")
+	fs.DurationVar(&s.streamIdle, "stream-idle-timeout", 10*time.Minute, "how long an answer or a tunnel may be silent")
+	fs.DurationVar(&s.requestTimeout, "request-timeout", 0, "how long a request may take as a whole, tunnels excepted; 0: without end")
+	fs.IntVar(&s.breakerConnects, "breaker-connects", 5, "failed connects in a row that open a cell's breaker")
+	fs.IntVar(&s.breakerTimeouts, "breaker-timeouts", 4, "late answers, of at least two tenants, that open a cell's breaker")
+	fs.DurationVar(&s.breakerBackoff, "breaker-backoff", 500*time.Millisecond, "how long a breaker is open at first")
+	fs.DurationVar(&s.breakerMaxBackoff, "breaker-max-backoff", 15*second, "how long a breaker is open at most")
+	fs.StringVar(&s.cellCA, "cell-ca", "", "`file` of the authorities of cells' certificates, PEM; empty: the system's")
+	fs.StringVar(&s.cellCert, "cell-cert", "", "`file` of this router's certificate for cells, PEM; read again when it changes")
+	fs.StringVar(&s.cellKey, "cell-key", "", "`file` of the key of cell-cert, PEM")
+	fs.StringVar(&s.cellPeer, "cell-peer", "cell", "what `name` a cell's certificate must hold: cell (its id), host, or either")
+	fs.StringVar(&s.cellPeerName, "cell-peer-suffix", "", "`domain` that follows the cell's id in its certificate")
+
+	fs.StringVar(&s.accessLog, "access-log", "", "`file` of the access log, one JSON object a line; - is standard output; empty: none; opened again on SIGHUP")
+	s.accessLogSample = 1
+	fs.Var(&s.accessLogSample, "access-log-sample", "`share`, 0 to 1, of the requests that went well that are logged; others always are")
+	fs.StringVar(&s.logFormat, "log-format", "auto", "json, text, or auto: text on a terminal and otherwise json")
+	fs.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+}
+
+// errHelp is asked-for help: no failure.
+var errHelp = errors.New("help")
+
+// envPrefix begins the names of settings in the environment.
+const envPrefix = "CELLWAY_ROUTER"
+
+// parse reads settings from args, environment and file.
+func parse(args, environ []string, stdout io.Writer) (*settings, error) {
+	s := &settings{}
+	fs := flag.NewFlagSet("cellway-router", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	s.flags(fs)
+	err := ff.Parse(fs, args, ff.WithEnvVarPrefix(envPrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser))
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, "A router: it finds the key in a request, looks its cell up in the map, and forwards.\n\n"+
+			"Usage:\n  cellway-router [settings]\n\n"+
+			"Examples:\n  cellway-router --config /etc/cellway/router.conf --check\n"+
+			"  cellway-router --fleet shop --source https://control.example:7700 --keyring keyring --state-dir state\n\nSettings:\n")
+		fs.SetOutput(stdout)
+		fs.PrintDefaults()
+		return nil, errHelp
+	case err != nil:
+		return nil, err
+	case fs.NArg() > 0:
+		return nil, fmt.Errorf("%q is not a setting: %w", fs.Arg(0), cellway.ErrInvalid)
+	}
+	return s, unknownEnv(fs, environ)
+}
+
+// serviceEnv matches what Kubernetes puts into the environment of every
+// container for a service called cellway-router.
+var serviceEnv = regexp.MustCompile(`^CELLWAY_ROUTER_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// unknownEnv reports a variable that looks like a setting and is none: a slip
+// that would otherwise go unnoticed.
+func unknownEnv(fs *flag.FlagSet, environ []string) error {
+	known := map[string]bool{}
+	fs.VisitAll(func(f *flag.Flag) {
+		known[envPrefix+"_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))] = true
+	})
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, envPrefix+"_") && !known[name] && !serviceEnv.MatchString(name) {
+			return fmt.Errorf("environment: %s is not a setting: %w", name, cellway.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// validate finds what is wrong with the settings alone, all of it.
+func (s *settings) validate() error {
+	var errs []error
+	bad := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s: %w", key, fmt.Sprintf(format, args...), cellway.ErrInvalid))
+	}
+	if s.fleet == "" {
+		bad("fleet", "no name is given; it is in the fleet's settings")
+	}
+	if len(s.sources.all) == 0 {
+		bad("source", "none is given; without one there is never a new map")
+	}
+	if s.routerID != "" {
+		if err := feed.ValidateRouterID(s.routerID); err != nil {
+			bad("router-id", "%v", err)
+		}
+	}
+	if len(s.listen.all)+len(s.listenTLS.all) == 0 {
+		bad("listen", "neither listen nor listen-tls has an address")
+	}
+	for key, all := range map[string][]string{"listen": s.listen.all, "listen-tls": s.listenTLS.all, "admin": {s.admin}} {
+		for _, a := range all {
+			if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
+				bad(key, "%q is not host:port or :port", a)
+			}
+		}
+	}
+	if len(s.tlsCerts.all) != len(s.tlsKeys.all) {
+		bad("tls-key", "%d keys for %d certificates", len(s.tlsKeys.all), len(s.tlsCerts.all))
+	}
+	if len(s.listenTLS.all) > 0 && len(s.tlsCerts.all) == 0 {
+		bad("tls-cert", "listen-tls needs a certificate")
+	}
+	if s.tlsMin != "1.2" && s.tlsMin != "1.3" {
+		bad("tls-min", "%q is neither 1.2 nor 1.3", s.tlsMin)
+	}
+	if (s.sourceCert == "") != (s.sourceKey == "") {
+		bad("source-key", "source-cert and source-key go together; one is missing")
+	}
+	if (s.cellCert == "") != (s.cellKey == "") {
+		bad("cell-key", "cell-cert and cell-key go together; one is missing")
+	}
+	if _, ok := peers[s.cellPeer]; !ok {
+		bad("cell-peer", "%q is not cell, host or either", s.cellPeer)
+	}
+	for key, n := range map[string]int{"max-connections": s.maxConnections, "max-in-flight": s.maxInFlight, "cell-pending": s.cellPending} {
+		if n < 0 {
+			bad(key, "%d is below 0", n)
+		}
+	}
+	for key, n := range map[string]int{"max-fields": s.maxFields, "cell-in-flight": s.cellInFlight, "cell-tunnels": s.cellTunnels,
+		"cell-idle-connections": s.cellIdle, "cell-attempts": s.cellAttempts, "breaker-connects": s.breakerConnects, "breaker-timeouts": s.breakerTimeouts} {
+		if n < 1 {
+			bad(key, "%d is below 1", n)
+		}
+	}
+	for key, d := range map[string]time.Duration{"drain-wait": s.drainWait, "drain-timeout": s.drainTimeout, "drain-spread": s.drainSpread,
+		"grace": s.grace, "request-timeout": s.requestTimeout} {
+		if d < 0 {
+			bad(key, "%v is below 0", d)
+		}
+	}
+	for key, d := range map[string]time.Duration{"pull-every": s.pullEvery, "head-timeout": s.headTimeout, "idle-timeout": s.idleTimeout,
+		"handshake-timeout": s.handshakeTimeout, "cell-connect-timeout": s.cellConnect, "cell-first-byte-timeout": s.cellFirstByte,
+		"cell-queue-wait": s.cellQueueWait, "client-body-timeout": s.clientBody, "stream-idle-timeout": s.streamIdle, "breaker-backoff": s.breakerBackoff, "breaker-max-backoff": s.breakerMaxBackoff} {
+		if d <= 0 {
+			bad(key, "%v is not above 0", d)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isURL tells a control plane from a file.
+func isURL(source string) bool {
+	return strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://")
+}
