@@ -306,6 +306,40 @@ func TestBothDirectionsStream(t *testing.T) {
 	}
 }
 
+// Trailers of a request pass, announced or not, but for those that are ours or
+// frame the message.
+func TestTrailersOfARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, new(memnet.Net), Config{})
+		got := make(chan string, 1)
+		r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
+			br := bufio.NewReader(c)
+			req, err := http.ReadRequest(br)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			b, err := io.ReadAll(req.Body)
+			got <- fmt.Sprintf("%s %v %v", b, req.Trailer, err)
+			io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+		}))
+		c := r.dial()
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: X-Told\r\n\r\n5\r\nhello\r\n0\r\n"+
+			"X-Told: 1\r\nX-Untold: 2\r\nX-Cell-Id: z\r\n\r\n")
+		if got, want := <-got, "hello map[X-Told:[1] X-Untold:[2]] <nil>"; got != want {
+			t.Errorf("the cell got %q, want %q", got, want)
+		}
+		br := bufio.NewReader(c)
+		readHead(br)
+		io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Untold: 2\r\n\r\n")
+		if got, want := <-got, " map[X-Untold:[2]] <nil>"; got != want {
+			t.Errorf("the cell got %q, want %q", got, want)
+		}
+		readHead(br)
+		c.Close()
+	})
+}
+
 // Events reach the client as the cell sends them, the head first.
 func TestEventsAreFlushedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -278,6 +278,11 @@ func (k *Checker) serve(next http.Handler, w http.ResponseWriter, r *http.Reques
 		if hasBody(r) {
 			defer c.leftBy(c.served)
 		}
+		if r.ContentLength < 0 && r.Trailer == nil {
+			// net/http puts trailers that were not announced into this very
+			// request; a map is shared by its copies.
+			r.Trailer = make(http.Header)
+		}
 	}
 	next.ServeHTTP(w, r)
 }

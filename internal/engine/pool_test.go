@@ -417,7 +417,7 @@ func TestTimeLimits(t *testing.T) {
 			}
 		})
 		c := r.client(false)
-		ask := func(path string) (status int, body string, err error, took time.Duration) {
+		ask := func(path string) (status int, body string, took time.Duration, err error) {
 			start := time.Now()
 			resp, err := c.Get(r.url(path))
 			if err != nil {
@@ -425,24 +425,24 @@ func TestTimeLimits(t *testing.T) {
 			}
 			b, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
-			return resp.StatusCode, string(b), err, time.Since(start)
+			return resp.StatusCode, string(b), time.Since(start), err
 		}
 		r.use("http://10.0.0.9:80")
-		if status, _, _, took := ask("/"); status != 502 || took != 2*time.Second {
+		if status, _, took, _ := ask("/"); status != 502 || took != 2*time.Second {
 			t.Errorf("no connection: %d after %v", status, took)
 		}
 		r.use("http://10.0.0.9:80", cell)
-		if status, _, _, took := ask("/"); status != 200 || took > 2*time.Second {
+		if status, _, took, _ := ask("/"); status != 200 || took > 2*time.Second {
 			t.Errorf("no connection to one endpoint: %d after %v", status, took)
 		}
 		r.use(cell)
-		if status, _, _, took := ask("/late"); status != 504 || took != 5*time.Second || r.last().Code != cellway.CellTimeout {
+		if status, _, took, _ := ask("/late"); status != 504 || took != 5*time.Second || r.last().Code != cellway.CellTimeout {
 			t.Errorf("no head: %d after %v, %+v", status, took, r.last())
 		}
-		if status, b, err, took := ask("/stall"); status != 200 || b != "half" || err == nil || took != 7*time.Second || r.last().Code != cellway.CellTimeout {
+		if status, b, took, err := ask("/stall"); status != 200 || b != "half" || err == nil || took != 7*time.Second || r.last().Code != cellway.CellTimeout {
 			t.Errorf("a stalled answer: %d %q %v after %v, %+v", status, b, err, took, r.last())
 		}
-		if status, _, err, took := ask("/endless"); status != 200 || err == nil || took != 60*time.Second {
+		if status, _, took, err := ask("/endless"); status != 200 || err == nil || took != 60*time.Second {
 			t.Errorf("an endless answer: %d %v after %v, %+v", status, err, took, r.last())
 		}
 		time.Sleep(10 * time.Second)

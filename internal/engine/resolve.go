@@ -170,6 +170,7 @@ func (n *names) look(ctx context.Context, h *host) {
 	if err == nil && len(found) == 0 {
 		err = errors.New("the name has no addresses")
 	}
+	found = slices.Clone(found) // it may be the resolver's own
 	for i := range found {
 		found[i] = found[i].Unmap()
 	}

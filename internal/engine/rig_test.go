@@ -67,7 +67,9 @@ func (r *rig) serve(w http.ResponseWriter, req *http.Request) {
 	if o.Tenant == "" {
 		o.Tenant = cellway.TenantID(req.Header.Get("X-Tenant-Id"))
 	}
-	rep := r.pools.Cell(cell).Forward(w, req, o)
+	ctx, cancel := context.WithCancelCause(req.Context()) // as a router has its own
+	defer cancel(nil)
+	rep := r.pools.Cell(cell).Forward(w, req.WithContext(ctx), o)
 	r.finish(w, rep)
 }
 

@@ -57,11 +57,7 @@ func trimSpace(b []byte) []byte {
 func hasListToken(list []byte, token string) bool {
 	for len(list) > 0 {
 		var e []byte
-		if i := bytes.IndexByte(list, ','); i >= 0 {
-			e, list = list[:i], list[i+1:]
-		} else {
-			e, list = list, nil
-		}
+		e, list, _ = bytes.Cut(list, []byte{','})
 		if foldEqual(trimSpace(e), token) {
 			return true
 		}
@@ -178,11 +174,7 @@ func parseLength(b []byte) (int64, bool) {
 func validTrailerList(list []byte) bool {
 	for len(list) > 0 {
 		var e []byte
-		if i := bytes.IndexByte(list, ','); i >= 0 {
-			e, list = list[:i], list[i+1:]
-		} else {
-			e, list = list, nil
-		}
+		e, list, _ = bytes.Cut(list, []byte{','})
 		if e = trimSpace(e); len(e) > 0 && (!isToken(e) || framesMessage(e)) {
 			return false
 		}

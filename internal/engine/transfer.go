@@ -74,7 +74,6 @@ type transfer struct {
 	mu     sync.Mutex
 	endp   *endpoint
 	conn   *cellConn // of the last attempt, if it is HTTP/1
-	sent   int64     // over conn before this request
 	reused bool
 	bodies []*sentBody
 
