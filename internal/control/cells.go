@@ -132,6 +132,8 @@ func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.R
 			return err
 		case old.State == cellway.CellRetired:
 			return fmt.Errorf("cell %s is retired, and its name is not used again: %w", set.ID, cellway.ErrExists)
+		case old.Revision != at:
+			return fmt.Errorf("cell %s is at revision %d, not %d: %w", set.ID, old.Revision, at, cellway.ErrConflict)
 		}
 		set.Revision, set.Admit, set.CreatedAt = at, old.Admit, old.CreatedAt
 		switch set.State {

@@ -158,6 +158,7 @@ func (s *Service) ForgetRouter(ctx context.Context, call Call, id string) error 
 		return err
 	}
 	if _, err := s.write(ctx, call, func(w *work) error {
+		w.aside = true
 		w.record("router.forget", "router/"+id, nil, nil)
 		return nil
 	}); err != nil || call.DryRun {

@@ -98,7 +98,7 @@ func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway
 	}
 	_, err = s.write(ctx, call, func(w *work) error {
 		w.record("restore.confirm", "fleet", w.head.Restored, st.Highest)
-		w.head.Restored, w.headChanged = nil, true
+		w.head.Restored, w.headChanged, w.aside = nil, true, true
 		if seen := st.Highest.Version.Incarnation(); w.head.Incarnation <= seen {
 			w.head.raise(seen, w.now)
 		}

@@ -167,6 +167,7 @@ type work struct {
 	ask   []routemap.Cause // what must be confirmed beside the gate's own causes
 	drain bool             // never refused
 	hurry bool             // waits for nobody else's change to be published
+	aside bool             // touches nothing that a restore may have lost: tokens, routers
 	lines []journalLine
 
 	headChanged bool // head is to be written though the map does not change
@@ -204,6 +205,9 @@ func (s *Service) write(ctx context.Context, call Call, do func(*work) error) (C
 		w := &work{tx: tx, now: time.Now().UTC(), call: call, head: h, m: s.head.m}
 		if err := do(w); err != nil {
 			return err
+		}
+		if h.Restored != nil && !w.drain && !w.aside && len(w.lines) > 0 {
+			return h.Restored.refuse()
 		}
 		next = s.head
 		if w.built != nil || !w.cs.IsEmpty() {
@@ -250,9 +254,6 @@ func (w *work) accept(at head) (changeEntry, head, error) {
 	entry := changeEntry{At: w.now, Who: w.call.Who, Urgent: w.hurry || w.cs.Urgent}
 	if len(w.lines) > 0 {
 		entry.Act = w.lines[0].act + " " + w.lines[0].subject
-	}
-	if w.head.Restored != nil && !w.drain {
-		return entry, at, w.head.Restored.refuse()
 	}
 	var err error
 	next := head{seq: at.seq + 1}

@@ -83,6 +83,7 @@ func (s *Service) CreateToken(ctx context.Context, call Call, name string, role 
 		}
 		t.CreatedAt = w.now
 		t.Revision, err = put(w.tx, kindToken, t.ID, 0, t, "hash="+t.Hash, "role="+string(t.Role))
+		w.aside = true
 		w.record("token.create", "token/"+t.ID, nil, t.public())
 		return err
 	})
@@ -124,6 +125,7 @@ func (s *Service) DeleteToken(ctx context.Context, call Call, id string) error {
 				return fmt.Errorf("token %s is the only admin's; make another one before you delete it: %w", id, cellway.ErrInUse)
 			}
 		}
+		w.aside = true
 		w.record("token.delete", "token/"+id, t.public(), nil)
 		return w.tx.Delete(kindToken, id, t.Revision)
 	})
