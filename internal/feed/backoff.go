@@ -24,12 +24,15 @@ func doubling(n int, first, most time.Duration) time.Duration {
 }
 
 // Pauses after a source could not be asked, and before a refused version is
-// fetched again.
+// fetched again; and the longest one in which a manifest that nobody vouches for
+// keeps others from being heard of.
 const (
 	sourceFirst = 500 * time.Millisecond
 	sourceMost  = 15 * time.Second
 	refuseFirst = time.Second
 	refuseMost  = 5 * time.Minute
+
+	untrustedMost = 30 * time.Second
 )
 
 // A ban keeps a version that was refused from being fetched again at once.

@@ -1,7 +1,9 @@
 package feed
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
@@ -180,6 +182,17 @@ func TestSickAnswersChangeNothing(t *testing.T) {
 			raw[60] ^= 1
 			b.src.setRaw(raw, v.Manifest.Version)
 		}, ReasonUntrusted},
+		"a manifest whose version became far too high": {func(b *bench) {
+			v := b.pub.overlay()
+			raw := v.Manifest.Encode()
+			at := bytes.Index(raw, binary.LittleEndian.AppendUint64(nil, uint64(v.Manifest.Version)))
+			raw[at+6] ^= 0x20 // of the incarnation
+			man, err := routemap.DecodeManifest(raw)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			b.src.setRaw(raw, man.Version)
+		}, ReasonUntrusted},
 		"a short part": {func(b *bench) {
 			v := b.pub.overlay()
 			b.src.setSpoiled(v, v.Manifest.Overlay, v.Overlay[:len(v.Overlay)-1])
@@ -249,6 +262,9 @@ func TestSickAnswersChangeNothing(t *testing.T) {
 					t.Errorf("in use is %v", st.Version)
 				}
 				b.want(1, 2)
+				if seen := b.feed.Status().Seen; seen.Incarnation() != 1 {
+					t.Errorf("seen is %v", seen)
+				}
 
 				// It is not fetched again in a hot loop.
 				manifests, parts := b.src.asked()
@@ -262,7 +278,7 @@ func TestSickAnswersChangeNothing(t *testing.T) {
 				// What is good again comes into use without a restart.
 				b.pub.version = max(b.pub.version, cellway.NewVersion(1, 10))
 				b.src.set(b.pub.overlay())
-				b.wait(20 * time.Second)
+				b.wait(31 * time.Second)
 				b.want(1, 2, 11)
 			})
 		})

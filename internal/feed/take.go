@@ -83,11 +83,20 @@ func (f *Feed) useLoaded(a *accepted) {
 // be whole the next time is asked for again when its ban ends; the rest, when
 // everything is, or when what it was refused for changes. The feed's mu is
 // held.
+//
+// Nobody vouches for the version of a manifest that no trusted key signed: a
+// flipped bit or a stranger may have made it as high as can be. So it is passed
+// over for a moment only, as otherwise true maps below it would not be heard of.
 func (s *source) passOver(v cellway.Version, b ban) {
 	s.pass, s.passUntil = v, time.Time{}
 	switch b.reason {
 	case ReasonDigest, ReasonFormat, ReasonPanic, ReasonSwap:
 		s.passUntil = b.until
+	case ReasonUntrusted:
+		s.passUntil = time.Now().Add(untrustedMost)
+		if b.until.Before(s.passUntil) {
+			s.passUntil = b.until
+		}
 	}
 }
 
@@ -97,7 +106,9 @@ func (f *Feed) refuse(s *source, v cellway.Version, d routemap.Digest, reason st
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refused.add(v, d, s.String(), reason, err, time.Now())
-	f.seen = max(f.seen, v)
+	if reason != ReasonUntrusted {
+		f.seen = max(f.seen, v) // else nobody vouches for v
+	}
 }
 
 // refuseKept counts and logs that a map of our own disk can't be used.

@@ -198,3 +198,26 @@ func TestKeyringFileIsReadAgain(t *testing.T) {
 		t.Error(k.Err())
 	}
 }
+
+// Nobody vouches for the version of a manifest without a trusted signature: it
+// must not keep the router from hearing of true maps below it.
+func TestAVersionThatNobodySignedHidesNoTrueMap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.src.set(b.pub.base())
+		b.start()
+		defer b.end()
+		b.want(1)
+		far := newPublisher(t) // a stranger
+		far.version = cellway.NewVersion(3_000_000, 1)
+		b.src.set(far.base())
+		b.wait(2 * time.Minute)
+		b.wantRefused(ReasonUntrusted)
+		if seen := b.feed.Status().Seen; seen != b.pub.version {
+			t.Errorf("seen is %v, want %v", seen, b.pub.version)
+		}
+		b.src.set(b.pub.overlay())
+		b.wait(31 * time.Second)
+		b.want(1, 2)
+	})
+}
