@@ -121,6 +121,7 @@ func TestProtocolsOverTLS(t *testing.T) {
 		data := bytes.Repeat([]byte("0123456789"), 100000)
 		for _, target := range []string{"/a%2F?b;c", "//x|y?q"} {
 			req, _ := http.NewRequest("POST", r.url("/"), bytes.NewReader(data))
+			req.Header.Set("Te", "trailers")
 			req.URL.Opaque = target
 			if strings.HasPrefix(target, "//") {
 				req.URL.Opaque = "//" + r.addr + target

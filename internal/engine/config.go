@@ -51,7 +51,7 @@ type Limits struct {
 	Pending   int           // requests that wait for a place; if zero, InFlight; if negative, none
 	QueueWait time.Duration // the longest wait for a place; if zero, 250 ms
 	Tunnels   int           // upgraded connections at a time; if zero, 16384
-	IdleConns int           // idle connections kept for each endpoint; if zero, 64
+	IdleConns int           // idle connections kept for each endpoint; if zero, 256
 }
 
 // Timeouts bound each stage of a request. A negative one never ends.
@@ -119,7 +119,7 @@ func newSettings(c Config) *settings {
 	l.Pending = max(0, or(l.Pending, l.InFlight))
 	l.QueueWait = or(l.QueueWait, 250*time.Millisecond)
 	l.Tunnels = or(l.Tunnels, 16384)
-	l.IdleConns = or(l.IdleConns, 64)
+	l.IdleConns = or(l.IdleConns, 256)
 	t.Connect = or(t.Connect, time.Second)
 	t.FirstByte = or(t.FirstByte, 30*time.Second)
 	t.ClientBody = or(t.ClientBody, 30*time.Second)

@@ -1,2 +1,81 @@
 // Package engine forwards requests to cells.
+//
+// It is the part of a router that touches the network. Which cell a request
+// belongs to is decided elsewhere; here stand the connections, with the limits
+// that keep one cell's trouble from another. There are three parts.
+//
+// A [Checker] stands between the listeners and an http.Server. It lets only
+// requests through that can be read in one way, answers the others, and ends
+// TLS.
+//
+// [Pools] hold a [Pool] for each cell: its endpoints, connections, limits,
+// breaker and figures. [Pools.Update] follows the map, [Pools.Run] the names
+// of endpoints.
+//
+// [Pool.Forward] sends one request to its cell and streams the answer back. It
+// says what became of it in a [Report], and leaves to its caller every answer
+// that is not the cell's. [Replay] and [Flights] are for what callers do
+// around it: send a request again that a guard refused, and end requests whose
+// key has another owner now.
+//
+// # Guarantees
+//
+// To the client and the cell:
+//
+//   - Method, path and query arrive byte for byte. The absolute form becomes
+//     the origin form; a path that begins with two slashes and has bytes that
+//     net/url would escape travels to an HTTP/1.1 cell in the absolute form,
+//     with the same path.
+//   - Bodies stream both ways at once, in buffers of bounded size; so do
+//     trailers, announced or not, 1xx answers, and what follows a 101. What a
+//     cell sends is flushed at once.
+//   - A 100 comes when the cell asks for the body, or when it stays silent for
+//     [Timeouts.Continue], as servers before HTTP/1.1 do.
+//   - gRPC over HTTP/2 reaches the cell over HTTP/2, also in cleartext. All
+//     else reaches a cleartext cell over HTTP/1.1, and over TLS whatever ALPN
+//     says.
+//   - An answer that breaks off never looks whole: see [Report.Abort].
+//   - X-Cell-* fields of clients never reach a cell, in any spelling, and those
+//     of cells reach a client only on request. No Connection field removes a
+//     field that says who or where.
+//
+// Between requests:
+//
+//   - A request goes to its cell or nowhere. Another endpoint of the same cell
+//     is tried if nothing connected, and none is tried twice.
+//   - A request that was sent in part is never sent again, unless its method is
+//     safe, its connection had been used before, and no byte of an answer came;
+//     that is how a connection looks that the cell had closed meanwhile.
+//   - A cell that hangs or refuses fills its own pool and holds its own
+//     requests, no other's. No transport, connection or limit is shared.
+//   - No single tenant can open its cell's breaker, or keep it open: see
+//     [Breaker].
+//   - After [Pools.Update] requests under way end where they began.
+//   - No request looks a name up. The last addresses of a name are used for as
+//     long as no others are known.
+//
+// Against the client:
+//
+//   - No byte of an HTTP/1 request reaches net/http before its head, or the
+//     line of its chunk, has passed the Checker. What net/http then reads is
+//     what the Checker read.
+//   - What is refused is answered in its turn and ends the connection. What a
+//     handler left unread of a request is never taken for another.
+//   - A tunnel begins with the cell's 101. It can't be one of HTTP/2 or TLS,
+//     inside of which a client would speak to the cell past the router.
+//   - Every stage has a limit of time: head, body, connection, answer, silence.
+//
+// Not promised: reason phrases and the letters' case of HTTP/1 field names
+// pass through net/http, which has its own; it also takes Content-Length and
+// Content-Type from a 304. WebSocket over HTTP/2 (RFC 8441) is not spoken. A
+// client over HTTP/1 that closes its sending half has gone away, as net/http
+// sees it. A tenant may fill its cell's limits; per-tenant limits are the
+// cell's own.
+//
+// # Concurrency
+//
+// All exported methods may be called at any time from any goroutine, except
+// that a [Replay] belongs to one request, and [Checker.Install] comes before
+// Serve. Constructors start nothing; [Checker.ListenTLS] shakes hands on
+// goroutines that end with its listener.
 package engine

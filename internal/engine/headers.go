@@ -81,7 +81,7 @@ func (t *transfer) outHeader() http.Header {
 	out := make(http.Header, len(in)+8)
 	named := namedByConnection(in)
 	for name, v := range in {
-		if isHopByHop(name) || isCellField(name) || isLookalike(name) || slices.Contains(named, name) {
+		if isHopByHop(name) || isCellField(name) || isLookalike(name) || name == "Host" || slices.Contains(named, name) {
 			continue
 		}
 		out[name] = v
@@ -91,9 +91,6 @@ func (t *transfer) outHeader() http.Header {
 		out["Upgrade"] = in["Upgrade"]
 	} else if wantsTrailers(in) {
 		out["Te"] = []string{"trailers"}
-		if t.in.ProtoMajor == 1 {
-			out["Connection"] = []string{"TE"}
-		}
 	}
 	if !t.in.ProtoAtLeast(1, 1) {
 		delete(out, "Expect") // HTTP/1.0 knows no 100

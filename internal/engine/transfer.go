@@ -141,14 +141,20 @@ func (t *transfer) run() {
 			t.duplex = t.rc.EnableFullDuplex() == nil
 		}
 	}
-	letGo := context.AfterFunc(t.ctx, t.unblock)
+	unblocked := make(chan struct{})
+	letGo := context.AfterFunc(t.ctx, func() {
+		defer close(unblocked)
+		t.unblock()
+	})
 
 	resp := t.reach()
 	if resp != nil {
 		t.take(resp)
 	}
 
-	letGo()
+	if !letGo() {
+		<-unblocked // w is not to be touched when the handler has returned
+	}
 	t.cancel(errDone) // before the body is closed: over HTTP/2 that waits
 	if resp != nil {
 		resp.Body.Close()
@@ -253,6 +259,13 @@ func (t *transfer) outRequest(e *endpoint) *http.Request {
 		Method: in.Method, Host: in.Host, Header: t.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		URL: &url.URL{Scheme: e.scheme, Host: e.authority},
+	}
+	if t.kind == plain {
+		// Whoever sends TE says so, but not over HTTP/2, which https may be.
+		delete(t.header, "Connection")
+		if e.scheme == "http" && t.header["Te"] != nil {
+			t.header["Connection"] = []string{"TE"}
+		}
 	}
 	host := in.Host
 	if host == "" {
@@ -385,7 +398,7 @@ func (t *transfer) closeAfter() {
 func (t *transfer) failReach(err error) {
 	cause := context.Cause(t.ctx)
 	switch {
-	case cause == errFirstByte:
+	case cause == errFirstByte && t.endp != nil:
 		t.pool.timedOut(t.endp, t.o.Tenant)
 		t.fail(cellway.CellTimeout, 504, cause)
 	case t.failClient(cause):
@@ -405,7 +418,7 @@ func (t *transfer) failReach(err error) {
 // its body, the caller. It returns false if it was none of these.
 func (t *transfer) failClient(cause error) bool {
 	switch cause {
-	case errWhole:
+	case errWhole, errFirstByte:
 		t.fail(cellway.CellTimeout, 504, cause)
 		return true
 	case errClientSlow:
