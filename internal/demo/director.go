@@ -28,6 +28,8 @@ type director struct {
 	runner *act.Runner
 	wake   chan struct{}
 
+	slow throttle // owned by direct
+
 	mu      sync.Mutex
 	rep     report.Report
 	queue   []cue
@@ -45,6 +47,7 @@ type stage interface {
 	Cells() []cellway.CellID
 	Home() load.Stack
 	ControlURL() string
+	Admit(id cellway.CellID) uint8
 	Statuses() (cells, others []proc.Status)
 	Map(ctx context.Context) cellway.Version
 }
@@ -157,9 +160,64 @@ func (d *director) start(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	d.tell(fmt.Sprintf("the fleet is up; %d tenants send requests", len(d.runner.Tenants)))
-	p := paceFor(handTime, len(d.runner.Tenants))
+	if d.script == 0 {
+		d.calm()
+		return nil
+	}
+	return d.warmUp(ctx)
+}
+
+// calm sets the load between acts.
+func (d *director) calm() {
+	p := d.slow.apply(paceFor(handTime, len(d.runner.Tenants)))
 	d.load.SetRate(p.cover/2, p.skew)
+}
+
+// warmTime is how long the load runs before the first act, to see what the
+// machine is good for.
+const warmTime = time.Second
+
+// warmUp runs the load of the script without an act and slows it down until
+// the machine can bear it.
+func (d *director) warmUp(ctx context.Context) error {
+	for range 5 {
+		p := d.slow.apply(d.scriptPace(d.script))
+		d.load.SetRate(p.cover, p.skew)
+		rec, err := d.load.Begin(time.Second)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(warmTime):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		res, err := rec.Close(ctx)
+		if err != nil {
+			return err
+		}
+		var p99 time.Duration
+		for _, c := range res.Cells {
+			p99 = max(p99, c.P99)
+		}
+		if !d.slow.judge(p99, res.Limit) {
+			return nil
+		}
+		d.tellSlow(p99)
+	}
 	return nil
+}
+
+// scriptPace is that of each of so many acts in the time that is left.
+func (d *director) scriptPace(left int) pace {
+	return paceFor(time.Until(d.began.Add(d.cfg.For))/time.Duration(max(1, left)), len(d.runner.Tenants))
+}
+
+func (d *director) tellSlow(p99 time.Duration) {
+	if d.slow.closed > 0 {
+		d.tell(fmt.Sprintf("this machine is slow or busy (p99 %v where nothing is wrong): the load goes at %.0f %%, and the script takes longer",
+			p99.Round(time.Millisecond), 100*(1-d.slow.closed)))
+	}
 }
 
 // next plays the first act of the queue.
@@ -173,13 +231,14 @@ func (d *director) next(ctx context.Context) error {
 			left++
 		}
 	}
-	total := handTime
+	p := paceFor(handTime, len(d.runner.Tenants))
 	if c.script {
-		total = time.Until(d.began.Add(d.cfg.For)) / time.Duration(left)
+		p = d.scriptPace(left)
 	}
-	p := paceFor(total, len(d.runner.Tenants))
+	p = d.slow.apply(p)
+	hold := time.Duration(0)
 	if !c.script && c.act.Name == drainAct {
-		p.window = drainTime
+		hold = drainTime
 	}
 	now := &playing{cue: c, began: time.Now(), window: p.window, end: make(chan struct{})}
 	d.playing = now
@@ -190,9 +249,11 @@ func (d *director) next(ctx context.Context) error {
 	}
 	d.tell(fmt.Sprintf("act %s%s: %s", c.act.Name, on, c.act.Title))
 	d.load.SetRate(p.cover, p.skew)
-	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, End: now.end})
-	calm := paceFor(handTime, len(d.runner.Tenants))
-	d.load.SetRate(calm.cover/2, calm.skew)
+	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, Hold: hold, End: now.end})
+	if p99 := elsewhere(out); err == nil && d.slow.judge(p99, c.act.Limit) {
+		d.tellSlow(p99)
+	}
+	d.calm()
 	d.mu.Lock()
 	d.playing = nil
 	if err == nil {
@@ -213,6 +274,17 @@ func (d *director) next(ctx context.Context) error {
 	}
 	d.tell(fmt.Sprintf("%s: touched %.1f %% of tenants, predicted %.1f %%: %s", out.Name, 100*out.TouchedShare, 100*out.PredictedShare, verdict))
 	return nil
+}
+
+// elsewhere returns the worst p99 of the cells that nothing was done to; of a
+// control, whose cells are all one, none.
+func elsewhere(a report.Act) (p99 time.Duration) {
+	for _, c := range a.Cells {
+		if c.ID != a.Target && !a.Control {
+			p99 = max(p99, time.Duration(c.P99MS*float64(time.Millisecond)))
+		}
+	}
+	return p99
 }
 
 func (d *director) report() report.Report {

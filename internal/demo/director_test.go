@@ -26,6 +26,32 @@ func TestAPaceLetsEveryTenantSendTwiceInItsTime(t *testing.T) {
 	}
 }
 
+func TestTheLoadSlowsDownOnABusyMachineAndRecovers(t *testing.T) {
+	var slow throttle
+	full := paceFor(5*time.Second, 2000)
+	if slow.judge(100*time.Millisecond, time.Second) || slow.apply(full) != full {
+		t.Error("a p99 of 100 ms has slowed it down")
+	}
+	if slow.judge(time.Millisecond, time.Second) || slow.apply(full) != full {
+		t.Error("a good p99 has changed something")
+	}
+	if !slow.judge(300*time.Millisecond, time.Second) || slow.apply(full).cover > 0.61*full.cover {
+		t.Errorf("after a bad p99: %+v", slow.apply(full))
+	}
+	for range 20 {
+		slow.judge(10*time.Second, time.Second)
+	}
+	if got := slow.apply(full); got.cover > 0.12*full.cover || got.cover < minCover-1 || got.window != full.window {
+		t.Errorf("after many: %+v", got)
+	}
+	for range 30 {
+		slow.judge(time.Millisecond, time.Second)
+	}
+	if slow.apply(full) != full {
+		t.Errorf("recovered: %+v", slow.apply(full))
+	}
+}
+
 func TestTooShortATimeIsRefusedWithWhatIsNeeded(t *testing.T) {
 	if err := enough(45*time.Second, 9, 2000); err != nil {
 		t.Errorf("45 s: %v", err)
@@ -68,6 +94,12 @@ func (stillFleet) Cells() []cellway.CellID             { return stillCells }
 func (stillFleet) Home() load.Stack                    { return load.Stack{Endpoints: []string{"http://127.0.0.1:20001"}} }
 func (stillFleet) ControlURL() string                  { return "http://127.0.0.1:20002" }
 func (stillFleet) Map(context.Context) cellway.Version { return 0 }
+func (stillFleet) Admit(id cellway.CellID) uint8 {
+	if id == "cell-001" {
+		return 5
+	}
+	return 100
+}
 func (stillFleet) Statuses() (cells, others []proc.Status) {
 	for i, id := range stillCells {
 		cells = append(cells, proc.Status{Name: string(id), State: []proc.State{proc.Up, proc.Waiting, proc.Suspended, proc.Down}[i], Wait: time.Second})
@@ -159,8 +191,11 @@ func TestTheStateShowsProcessesAndTheAct(t *testing.T) {
 	for _, c := range s.Cells {
 		words = append(words, c.Condition.Word)
 	}
-	if got := strings.Join(words, ","); got != "up,crashed,hung,down" {
+	if got := strings.Join(words, ","); got != "drained,crashed,hung,down" {
 		t.Errorf("cells are %s", got)
+	}
+	if s.Cells[0].Note != "admits 5 %" {
+		t.Errorf("the drained one: %+v", s.Cells[0])
 	}
 	if s.Cells[1].Note != "starts in 1s" || s.Cells[1].Owned != 11 || s.Cells[1].Cell != "cell-002" {
 		t.Errorf("the crashed one: %+v", s.Cells[1])
@@ -171,8 +206,8 @@ func TestTheStateShowsProcessesAndTheAct(t *testing.T) {
 	if s.Act == nil || s.Act.Predicted != 11 || s.Act.Target != "cell-002" || len(s.Next) != 1 || len(s.Events) != 1 {
 		t.Errorf("%+v", s)
 	}
-	if !strings.Contains(s.Hint, "curl -H 'X-Tenant-Id: tenant-0001' http://127.0.0.1:20001/orders") {
-		t.Errorf("hint %q", s.Hint)
+	if got := strings.Join(s.Hints, "\n"); !strings.Contains(got, "curl -H 'X-Tenant-Id: tenant-0001' http://127.0.0.1:20001/orders") {
+		t.Errorf("hints %q", got)
 	}
 	if got := view.Draw(s, 100, 40, true); !strings.Contains(got, "kill-cell on cell-002: a cell dies") {
 		t.Errorf("drawn:\n%s", got)

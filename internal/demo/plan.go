@@ -31,6 +31,38 @@ type pace struct {
 	cover, skew float64
 }
 
+// A throttle slows the load down on a machine that is too slow or too busy for
+// it, as late answers would else be blamed on the fleet. The zero throttle is
+// open.
+type throttle struct {
+	closed float64 // 0 to 1
+}
+
+// How a throttle judges the p99 of tenants whom nothing should have touched.
+const (
+	lateShare  = 0.25 // of the act's limit: slow down
+	earlyShare = 0.05 // of it: speed up again
+	mostClosed = 0.9
+)
+
+// judge hears of a p99 and reports whether the throttle has moved.
+func (t *throttle) judge(p99, limit time.Duration) bool {
+	before := t.closed
+	switch {
+	case p99 > time.Duration(lateShare*float64(limit)):
+		t.closed = min(mostClosed, 1-(1-t.closed)*0.6)
+	case p99 < time.Duration(earlyShare*float64(limit)):
+		t.closed = max(0, 1-(1-t.closed)*1.3)
+	}
+	return t.closed != before
+}
+
+// apply slows a pace down.
+func (t *throttle) apply(p pace) pace {
+	open := 1 - t.closed
+	return pace{window: p.window, cover: max(minCover, p.cover*open), skew: p.skew * open}
+}
+
 // paceFor spreads an act with so many tenants over a time. If the time is too
 // short, the pace is the fastest there is, and the act takes longer.
 func paceFor(total time.Duration, tenants int) pace {

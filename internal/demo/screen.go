@@ -90,7 +90,7 @@ func (d *director) state() view.State {
 	s := view.State{
 		Elapsed: time.Since(d.began), Tenants: len(d.runner.Tenants), Map: d.version, Chosen: d.chosen,
 		Results: slices.Clone(d.rep.Acts), Events: slices.Clone(d.events), Keys: keys(len(cells)),
-		Hint: d.hint(),
+		Hints: d.hints(),
 	}
 	for _, c := range d.fleet.Cells() {
 		row := view.Cell{Live: load.Live{Cell: c}, Owned: d.owned[c]}
@@ -99,8 +99,16 @@ func (d *director) state() view.State {
 		}
 		i := slices.IndexFunc(cells, func(s proc.Status) bool { return s.Name == string(c) })
 		row.Condition = condition(cells[i])
-		if cells[i].State == proc.Waiting {
+		switch admit := d.fleet.Admit(c); {
+		case cells[i].State == proc.Waiting:
 			row.Note = fmt.Sprintf("starts in %v", cells[i].Wait)
+		case admit < 100:
+			row.Note = fmt.Sprintf("admits %d %%", admit)
+			if cells[i].State == proc.Up {
+				row.Condition = view.Condition{Word: "drained", Mood: view.Uneasy}
+			}
+		case d.playing != nil && d.playing.target == c:
+			row.Note = "target"
 		}
 		s.Cells = append(s.Cells, row)
 	}
@@ -123,12 +131,15 @@ func (d *director) state() view.State {
 	return s
 }
 
-// hint is a command that somebody may want to try.
-func (d *director) hint() string {
+// hints are commands that somebody may want to try.
+func (d *director) hints() []string {
 	if d.chosen == "" {
-		return ""
+		return nil // nothing answers yet
 	}
-	return curl(d.fleet.Home().Endpoints[0], string(d.runner.Tenants[0])) + "    control plane " + d.fleet.ControlURL()
+	return []string{
+		"try: " + curl(d.fleet.Home().Endpoints[0], string(d.runner.Tenants[0])),
+		"control plane: " + d.fleet.ControlURL(),
+	}
 }
 
 func curl(router, tenant string) string {

@@ -142,6 +142,28 @@ func TestAnActCanBeEndedEarly(t *testing.T) {
 	})
 }
 
+func TestAnActIsHeldUntilItIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeFleet()
+		withRunner(t, f, func(r *Runner) {
+			end := make(chan struct{})
+			time.AfterFunc(30*time.Second, func() {
+				if !f.done("admit cell-003 0") || f.done("admit cell-003 1") {
+					t.Errorf("after 30 s: %q", f.deeds)
+				}
+				close(end)
+			})
+			began := time.Now()
+			if _, err := r.Play(t.Context(), Play{Act: drainUndrain(), Target: "cell-003", Window: 4 * time.Second, Hold: time.Hour, End: end}); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took < 30*time.Second || took > 31*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	})
+}
+
 func TestAPlayEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		withRunner(t, newFakeFleet(), func(r *Runner) {

@@ -26,8 +26,9 @@ type Runner struct {
 type Play struct {
 	Act    Act
 	Target cellway.CellID  // required if the act is aimed
-	Window time.Duration   // from the beginning until the repair
-	End    <-chan struct{} // ends the window early when closed; may be nil
+	Window time.Duration   // from the beginning until the repair; sets the steps' times
+	Hold   time.Duration   // if longer than Window, the repair waits so long
+	End    <-chan struct{} // when closed, what is left of the steps is done and the repair begins; may be nil
 }
 
 // pollEvery is how often the load is asked how far it has come.
@@ -120,7 +121,7 @@ func (r *Runner) harm(ctx context.Context, s Stage, p Play, rec *load.Record, be
 			return err
 		}
 	}
-	if err := until(ctx, began.Add(p.Window), p.End); err != nil {
+	if err := until(ctx, began.Add(max(p.Window, p.Hold)), p.End); err != nil {
 		return err
 	}
 	return untilRounds(ctx, rec, 1, p.End)

@@ -71,14 +71,16 @@ type Fleet struct {
 	mu    sync.Mutex
 	owner func(cellway.TenantID) cellway.CellID // by the newest map that was asked for
 	edits int                                   // numbers the changes that only make a new version
+	admit map[cellway.CellID]uint8              // what was last set; if not there, 100
 }
 
 // A part is a process that serves requests at a fixed address.
 type part struct {
 	*proc.Process
-	id   cellway.CellID // of a cell
-	url  string
-	args []string
+	id    cellway.CellID // of a cell
+	url   string
+	admin string // of a router: the base URL of its admin listener
+	args  []string
 }
 
 // New prepares a fleet: addresses, keys and folders. Nothing runs yet.
@@ -97,6 +99,7 @@ func New(cfg Config) (*Fleet, error) {
 	}
 	f := &Fleet{
 		cfg:   cfg,
+		admit: make(map[cellway.CellID]uint8),
 		probe: &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 	f.group = proc.New(proc.Config{Dir: cfg.Dir, Log: cfg.Log, Changed: cfg.Changed})
@@ -249,6 +252,17 @@ func (f *Fleet) Statuses() (cells, others []proc.Status) {
 		others = append(others, r.Status())
 	}
 	return cells, append(others, f.control.Status())
+}
+
+// Admit returns the share of a cell's keys, in percent, that routers let
+// through, as far as it was set here.
+func (f *Fleet) Admit(id cellway.CellID) uint8 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if admit, set := f.admit[id]; set {
+		return admit
+	}
+	return 100
 }
 
 func (f *Fleet) cell(id cellway.CellID) (*part, error) {

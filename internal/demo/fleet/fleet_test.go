@@ -8,7 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/signal"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,11 +25,13 @@ import (
 // The test binary plays the parts, too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains(role.Names(), os.Args[1]) {
-		if err := role.Run(context.Background(), os.Args[1], os.Args[2:], os.Stdin, os.Stderr); err != nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if err := role.Run(ctx, os.Args[1], os.Args[2:], os.Stdin, os.Stderr); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		os.Exit(0)
+		return
 	}
 	os.Exit(m.Run())
 }
@@ -106,8 +111,13 @@ func TestASuspendedCellConnectsButDoesNotAnswer(t *testing.T) {
 	if cells, _ := f.Statuses(); cells[1].State != proc.Suspended {
 		t.Errorf("it is %v", cells[1].State)
 	}
-	if _, _, err := get(t, p.url, 100*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("suspended: %v", err)
+	// The signal takes a moment to reach all its threads.
+	for try := 0; ; try++ {
+		if _, _, err := get(t, p.url, 200*time.Millisecond); errors.Is(err, context.DeadlineExceeded) {
+			break
+		} else if try == 20 {
+			t.Fatalf("suspended: %v", err)
+		}
 	}
 	if err := f.Resume(t.Context(), "cell-002"); err != nil {
 		t.Fatal(err)
@@ -264,4 +274,80 @@ func TestTheSizeOfAFleetIsChecked(t *testing.T) {
 			t.Errorf("%d cells, %d routers: %v", cfg.Cells, cfg.Routers, err)
 		}
 	}
+}
+
+func TestARealFleetIsManagedThroughItsControlPlane(t *testing.T) {
+	f := newFleet(t)
+	if err := f.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := f.Owners(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := f.Cells()[1]
+	var tenant cellway.TenantID
+	for _, id := range f.cfg.Tenants {
+		if owner(id) == target {
+			tenant = id
+			break
+		}
+	}
+	ask := func(what string, want string) {
+		t.Helper()
+		for _, r := range f.routers {
+			got := "200"
+			if err := f.asTenant(t.Context(), r.url+"/orders", tenant); err != nil {
+				got = err.Error()
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %s, want %s", what, got, want)
+			}
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("at first", "200")
+	must(f.SetAdmit(t.Context(), target, 0))
+	ask("drained", "503")
+	if f.Admit(target) != 0 {
+		t.Errorf("admit is %d", f.Admit(target))
+	}
+	must(f.SetAdmit(t.Context(), target, 0))
+	must(f.SetAdmit(t.Context(), target, 100))
+	ask("undrained", "200")
+	c, err := f.api.Cell(t.Context(), target)
+	must(err)
+	if c.State != cellway.CellActive || c.Admit != 100 {
+		t.Errorf("undrained, the cell is %v and admits %d", c.State, c.Admit)
+	}
+	must(f.Quarantine(t.Context(), tenant))
+	must(f.Quarantine(t.Context(), tenant))
+	ask("in quarantine", "503")
+	must(f.Release(t.Context(), tenant))
+	must(f.Release(t.Context(), tenant))
+	ask("released", "200")
+	must(f.KillControl(t.Context()))
+	must(f.RestartRouters(t.Context()))
+	ask("restarted without a control plane", "200")
+	must(f.StartControl(t.Context()))
+	must(f.CorruptMap(t.Context()))
+	ask("under corrupt maps", "200")
+	must(f.MendMap(t.Context()))
+	for _, r := range f.routers {
+		s, err := f.status(t.Context(), r)
+		must(err)
+		if s.Version != f.Map(t.Context()) || refusals(s) == 0 {
+			t.Errorf("%s serves %v after %d refusals, the newest is %v", r.Status().Name, s.Version, refusals(s), f.Map(t.Context()))
+		}
+	}
+	must(f.Kill(t.Context(), target))
+	ask("with its cell dead", ": 50")
+	must(f.Start(t.Context(), target))
+	must(f.Settle(t.Context()))
+	ask("with its cell back", "200")
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,10 +13,8 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/feed"
 )
-
-// waitRouters is how long a write waits until every router has heard of it.
-const waitRouters = 5 * time.Second
 
 // who is named in the journal and in overrides.
 const who = "demo"
@@ -84,13 +83,49 @@ func (f *Fleet) Map(ctx context.Context) cellway.Version {
 	return s.Version
 }
 
-// reached turns an answer that not every router was reached in time into an
-// error.
-func reached(w *api.Waited) error {
-	if w == nil || w.Reached {
-		return nil
+// heard returns when every router serves a map that contains a change. It asks
+// the routers themselves: the control plane, which can't know of routers that
+// have not reported since its start, says so only after a while.
+func (f *Fleet) heard(ctx context.Context, change string) error {
+	if change == "" {
+		return nil // the map has not changed
 	}
-	return fmt.Errorf("after %v the routers %v have not heard of it: %w", waitRouters, w.Behind, cellway.ErrNotReady)
+	return f.poll(ctx, "have every router hear of the change", func(ctx context.Context) error {
+		c, err := f.api.Change(ctx, change)
+		if err != nil {
+			return err
+		}
+		if c.Version == 0 {
+			return fmt.Errorf("change %s is not published: %w", change, cellway.ErrNotReady)
+		}
+		for _, r := range f.routers {
+			s, err := f.status(ctx, r)
+			if err != nil {
+				return err
+			}
+			if s.Version < c.Version {
+				return fmt.Errorf("%s serves map %v, the change is in %v: %w", r.Status().Name, s.Version, c.Version, cellway.ErrNotReady)
+			}
+		}
+		return nil
+	})
+}
+
+// status asks a router's admin listener how its feed fares.
+func (f *Fleet) status(ctx context.Context, r *part) (s feed.Status, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.admin+"/map", nil)
+	if err != nil {
+		return s, err
+	}
+	res, err := f.probe.Do(req)
+	if err != nil {
+		return s, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("GET %s/map: %s", r.admin, res.Status)
+	}
+	return s, json.NewDecoder(res.Body).Decode(&s)
 }
 
 // SetAdmit implements act.Control.
@@ -106,36 +141,43 @@ func (f *Fleet) SetAdmit(ctx context.Context, id cellway.CellID, admit uint8) er
 	case admit < c.Admit:
 		set = f.api.Drain
 	}
-	done, err := set(ctx, id, admit, "an act of the demo", client.Write{Revision: c.Revision, Wait: waitRouters})
+	done, err := set(ctx, id, admit, "an act of the demo", client.Write{Revision: c.Revision})
 	if err != nil {
 		return err
 	}
-	if err := reached(done.Waited); err != nil {
+	f.mu.Lock()
+	f.admit[id] = admit
+	f.mu.Unlock()
+	if err := f.heard(ctx, done.ChangeID); err != nil {
 		return err
 	}
 	if admit < 100 || done.State == cellway.CellActive {
 		return nil
 	}
 	// A drain has cordoned the cell: it takes placements again, too.
-	_, err = f.api.UpdateCell(ctx, id, func(s *api.CellSettings) error {
+	active, err := f.api.UpdateCell(ctx, id, func(s *api.CellSettings) error {
 		s.State = cellway.CellActive
 		return nil
-	}, client.Write{Wait: waitRouters})
-	return err
+	}, client.Write{})
+	if err != nil {
+		return err
+	}
+	return f.heard(ctx, active.ChangeID)
 }
 
 // Quarantine implements act.Control.
 func (f *Fleet) Quarantine(ctx context.Context, tenant cellway.TenantID) error {
+	_, err := f.api.Override(ctx, cellway.Key(tenant))
+	if !errors.Is(err, cellway.ErrNotFound) {
+		return err // it is in quarantine already, or nobody can tell
+	}
 	done, err := f.api.PutOverride(ctx, cellway.Key(tenant), api.OverrideSettings{
 		Kind: cellway.Quarantine, By: who, Reason: "its requests crash its cell", ReviewBy: time.Now().UTC().Add(time.Hour).Truncate(time.Second),
-	}, client.Write{Wait: waitRouters})
-	if errors.Is(err, cellway.ErrExists) {
-		return nil
-	}
+	}, client.Write{})
 	if err != nil {
 		return err
 	}
-	return reached(done.Waited)
+	return f.heard(ctx, done.ChangeID)
 }
 
 // Release implements act.Control.
@@ -147,73 +189,69 @@ func (f *Fleet) Release(ctx context.Context, tenant cellway.TenantID) error {
 	if err != nil {
 		return err
 	}
-	done, err := f.api.RemoveOverride(ctx, cellway.Key(tenant), client.Write{Revision: o.Revision, Wait: waitRouters})
+	done, err := f.api.RemoveOverride(ctx, cellway.Key(tenant), client.Write{Revision: o.Revision})
 	if err != nil {
 		return err
 	}
-	return reached(done.Waited)
+	return f.heard(ctx, done.ChangeID)
 }
 
 // KillControl implements act.Control.
 func (f *Fleet) KillControl(ctx context.Context) error { return f.control.Kill(ctx) }
 
-// StartControl implements act.Control. It returns when the control plane hears
-// from every router again, too.
-func (f *Fleet) StartControl(ctx context.Context) error {
-	if err := f.control.Start(ctx); err != nil {
+// StartControl implements act.Control. Routers come back to it by themselves.
+func (f *Fleet) StartControl(ctx context.Context) error { return f.control.Start(ctx) }
+
+// CorruptMap implements act.Routers: it has a new version published, whose
+// content changes nothing, and damages it on its way.
+func (f *Fleet) CorruptMap(ctx context.Context) error {
+	before := make(map[*part]uint64)
+	for _, r := range f.routers {
+		s, err := f.status(ctx, r)
+		if err != nil {
+			return err
+		}
+		before[r] = refusals(s)
+	}
+	f.mirror.damage.Store(true)
+	if _, err := f.newVersion(ctx); err != nil {
 		return err
 	}
-	return f.poll(ctx, "hear from every router", func(ctx context.Context) error {
-		live := 0
-		for r, err := range f.api.Routers(ctx) {
+	return f.poll(ctx, "have every router refuse the damaged map", func(ctx context.Context) error {
+		for _, r := range f.routers {
+			s, err := f.status(ctx, r)
 			if err != nil {
 				return err
 			}
-			if r.Live && !r.Behind {
-				live++
+			if refusals(s) == before[r] {
+				return fmt.Errorf("%s has refused no map: %w", r.Status().Name, cellway.ErrNotReady)
 			}
-		}
-		if live < len(f.routers) {
-			return fmt.Errorf("%d of %d routers are live and have the newest map: %w", live, len(f.routers), cellway.ErrNotReady)
 		}
 		return nil
 	})
 }
 
-// CorruptMap implements act.Routers: it has a new version published, whose
-// content changes nothing, and damages it on its way.
-func (f *Fleet) CorruptMap(ctx context.Context) error {
-	before, err := f.refusals(ctx)
-	if err != nil {
-		return err
+// refusals counts the maps that a router has refused, for whatever reason.
+func refusals(s feed.Status) (n uint64) {
+	for _, count := range s.Refusals {
+		n += count
 	}
-	f.mirror.damage.Store(true)
-	if err := f.newVersion(ctx, 0); err != nil {
-		return err
-	}
-	return f.poll(ctx, "have every router refuse the damaged map", func(ctx context.Context) error {
-		now, err := f.refusals(ctx)
-		if err != nil {
-			return err
-		}
-		for _, r := range f.routers {
-			if name := r.Status().Name; now[name] <= before[name] {
-				return fmt.Errorf("%s has refused no map: %w", name, cellway.ErrNotReady)
-			}
-		}
-		return nil
-	})
+	return n
 }
 
 // MendMap implements act.Routers. It returns when a good version has reached
 // every router.
 func (f *Fleet) MendMap(ctx context.Context) error {
 	f.mirror.damage.Store(false)
-	return f.newVersion(ctx, waitRouters)
+	change, err := f.newVersion(ctx)
+	if err != nil {
+		return err
+	}
+	return f.heard(ctx, change)
 }
 
-// newVersion makes a change that alters no routing.
-func (f *Fleet) newVersion(ctx context.Context, wait time.Duration) error {
+// newVersion makes a change that alters no routing, and returns its id.
+func (f *Fleet) newVersion(ctx context.Context) (change string, err error) {
 	f.mu.Lock()
 	f.edits++
 	edit := f.edits
@@ -221,25 +259,8 @@ func (f *Fleet) newVersion(ctx context.Context, wait time.Duration) error {
 	done, err := f.api.UpdateCell(ctx, f.cells[0].id, func(s *api.CellSettings) error {
 		s.Tags = map[string]string{"edit": fmt.Sprint(edit)}
 		return nil
-	}, client.Write{Wait: wait})
-	if err != nil {
-		return err
-	}
-	return reached(done.Waited)
-}
-
-// refusals counts the maps that each router says it has refused.
-func (f *Fleet) refusals(ctx context.Context) (map[string]int64, error) {
-	n := make(map[string]int64)
-	for r, err := range f.api.Routers(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range r.Refused {
-			n[r.ID] += m.Count
-		}
-	}
-	return n, nil
+	}, client.Write{})
+	return done.ChangeID, err
 }
 
 // Settle implements act.Routers: it asks every cell through every router for

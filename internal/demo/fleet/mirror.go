@@ -92,7 +92,8 @@ func (m *mirror) modify(r *http.Response) error {
 		return err
 	}
 	if len(body) > 0 {
-		body[len(body)/2] ^= 1 << (m.damaged.Add(1) % 8)
+		n := m.damaged.Add(1)
+		body[int(n*7919)%len(body)] ^= 1 << (n % 8) // each time somewhere else
 		m.log.Info("map damaged", "path", r.Request.URL.Path, "bytes", len(body))
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -38,10 +38,10 @@ func (f *Fleet) addRouter(name, addr, admin string) (*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &part{url: "http://" + addr, args: []string{
+	p := &part{url: "http://" + addr, admin: "http://" + admin, args: []string{
 		"--id", name, "--listen", addr, "--admin", admin, "--source", f.mirror.URL(), "--keyring", f.trusted, "--state", dir, "--fleet", Name,
 	}}
-	p.Process = f.child(name, role.Router, p.args, "http://"+admin+"/readyz")
+	p.Process = f.child(name, role.Router, p.args, p.admin+"/readyz")
 	return p, nil
 }
 

@@ -39,6 +39,8 @@ func Run(ctx context.Context, part string, args []string, stdin io.Reader, out i
 	switch part {
 	case Cell:
 		return runCell(ctx, args, log)
+	case Router:
+		return runRouter(ctx, args, out)
 	case Control:
 		return runControl(ctx, args, log)
 	}

@@ -15,6 +15,9 @@ const barWidth = 20
 // rowWidth is that of a cell's row without its bar.
 const rowWidth = 73
 
+// noteWidth is that of a cell's note, which the bar leaves room for.
+const noteWidth = 17
+
 // minLog is how many lines of the log the played acts leave room for.
 const minLog = 4
 
@@ -183,7 +186,7 @@ func (p *pen) cells(s State) {
 // failing draws the share of a cell's requests that fail: at least one mark if
 // any does.
 func (p *pen) failing(share float64) string {
-	width := min(barWidth, max(6, p.width-rowWidth))
+	width := min(barWidth, max(6, p.width-rowWidth-noteWidth))
 	full := int(share*float64(width) + 0.5)
 	if share > 0 {
 		full = max(1, full)
@@ -257,8 +260,8 @@ func (p *pen) keys(s State) {
 	if len(s.Keys) > 0 {
 		p.line(pieces...)
 	}
-	if s.Hint != "" {
-		p.line(p.ink(dim, "  "+s.Hint))
+	for _, h := range s.Hints {
+		p.line(p.ink(dim, "  "+h))
 	}
 }
 

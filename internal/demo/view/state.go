@@ -25,7 +25,7 @@ type State struct {
 	Results []report.Act
 	Events  []Event // the latest last
 	Keys    []Key
-	Hint    string // a last line, such as a command to try
+	Hints   []string // last lines, such as commands to try
 }
 
 // A Cell is one row of the table.

@@ -38,7 +38,7 @@ func someState() State {
 		},
 		Keys: []Key{{"k", "kill"}, {"h", "hang"}, {"p", "poison"}, {"b", "bad deploy"}, {"d", "drain"}, {"u", "undrain"}, {"c", "control plane"},
 			{"r", "routers"}, {"m", "corrupt map"}, {"s", "shared fate"}, {"1-4", "choose a cell"}, {"space", "end the act"}, {"q", "quit"}},
-		Hint: "curl -H 'X-Tenant-Id: tenant-0001' http://127.0.0.1:20001/orders",
+		Hints: []string{"curl -H 'X-Tenant-Id: tenant-0001' http://127.0.0.1:20001/orders"},
 	}
 	for i := range 4 {
 		c := Cell{Live: load.Live{Cell: cellway.CellID(fmt.Sprintf("cell-%03d", i+1)), Requests: 155.3, P50: 2100 * time.Microsecond, P99: 14 * time.Millisecond}, Condition: Condition{"up", Well}, Owned: 500}

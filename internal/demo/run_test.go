@@ -1,0 +1,166 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway/internal/demo/report"
+	"github.com/cellway/cellway/internal/demo/role"
+)
+
+// The test binary plays the parts, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && slices.Contains(role.Names(), os.Args[1]) {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if err := role.Run(ctx, os.Args[1], os.Args[2:], os.Stdin, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// ownTemp gives the test a folder for temporary files, and holds it empty at
+// the end.
+func ownTemp(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+	})
+}
+
+// A locked writer may be read while it is written.
+type lockedWriter struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedWriter) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestTheWholeScriptOnARealFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays every act on real processes, which takes half a minute")
+	}
+	ownTemp(t)
+	var progress lockedWriter
+	rep, err := Run(t.Context(), Config{Tenants: 400, For: 30 * time.Second, Progress: &progress})
+	t.Log(progress.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	if err := rep.Table(&table); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(table.String())
+	if !rep.Contained || !rep.AsExpected() || len(rep.Acts) != 9 {
+		t.Errorf("contained %v, as expected %v, %d acts", rep.Contained, rep.AsExpected(), len(rep.Acts))
+	}
+	for _, a := range rep.Acts {
+		harms := a.PredictedShare > 0
+		switch {
+		case a.MinRequests < 2 || a.Tenants != 400 || len(a.Cells) != 4 || a.LimitMS <= 0:
+			t.Errorf("%s: %d requests of the quietest of %d tenants in %d cells, limit %v", a.Name, a.MinRequests, a.Tenants, len(a.Cells), a.LimitMS)
+		case a.Control && (a.Contained || a.TouchedShare != 1):
+			t.Errorf("%s: contained %v, touched %v", a.Name, a.Contained, a.TouchedShare)
+		case !a.Control && harms && (a.Touched == 0 || a.TouchedShare > a.PredictedShare || a.Target == ""):
+			t.Errorf("%s on %q: touched %v, predicted %v", a.Name, a.Target, a.TouchedShare, a.PredictedShare)
+		case !a.Control && !harms && (a.Touched != 0 || a.Target != ""):
+			t.Errorf("%s on %q: touched %v", a.Name, a.Target, a.TouchedShare)
+		}
+	}
+	if _, err := json.Marshal(rep); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKeptFleetAnswersAtThePrintedAddressesUntilItIsInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs real processes")
+	}
+	ownTemp(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var progress lockedWriter
+	kept := make(chan report.Report, 1)
+	done := make(chan error)
+	go func() {
+		_, err := Run(ctx, Config{Script: NoScript, Keep: true, Tenants: 60, Progress: &progress, Kept: func(r report.Report) error {
+			kept <- r
+			return nil
+		}})
+		done <- err
+	}()
+	select {
+	case r := <-kept:
+		if len(r.Acts) != 0 {
+			t.Errorf("acts: %+v", r.Acts)
+		}
+	case err := <-done:
+		t.Fatalf("it ended: %v\n%s", err, progress.String())
+	}
+	text := progress.String()
+	line := regexp.MustCompile(`curl -H '(\S+): (\S+)' (\S+)`).FindStringSubmatch(text)
+	if line == nil {
+		t.Fatalf("no curl line in\n%s", text)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, line[3], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(line[1], line[2])
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), `"tenant":"`+line[2]+`"`) {
+		t.Errorf("got %d %s, %v", res.StatusCode, body, err)
+	}
+	control := regexp.MustCompile(`control plane +(http\S+)`).FindStringSubmatch(text)
+	if control == nil {
+		t.Fatalf("no control plane in\n%s", text)
+	}
+	if res, err := http.Get(control[1] + "/v1/cells"); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("control plane: %v, %v", res, err)
+	} else {
+		res.Body.Close()
+	}
+	interrupt()
+	if err := <-done; err != nil {
+		t.Errorf("interrupted: %v", err)
+	}
+	if _, err := http.Get(line[3]); err == nil {
+		t.Error("the router is still there")
+	}
+}
