@@ -80,6 +80,8 @@ context; without any of them it is http://127.0.0.1:7700.`,
 			root.AddCommand(c)
 		}
 	}
+	add("try", a.demoCommand())
+	root.AddCommand(a.partCommands()...)
 	add("fleet", a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
 	add("map", a.mapCommand(), a.routerCommand(), a.explainCommand(), a.locateCommand())
 	add("keep", a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/demo"
+	"github.com/cellway/cellway/internal/demo/report"
+	"github.com/cellway/cellway/internal/demo/role"
+)
+
+// demoCommand runs the demo fleet.
+func (a *app) demoCommand() *cobra.Command {
+	var cfg demo.Config
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "a whole fleet on this machine, with things going wrong in it",
+		Long: `Starts a fleet on this machine: a control plane, two routers, and cells that are
+processes of a real service with a database each. A few thousand tenants send
+requests. Then acts are played, one after the other:
+
+  kill-cell             a cell's process is killed
+  hang-cell             a cell stops answering but keeps its connections
+  poison-tenant         a tenant's requests crash its cell, until it is quarantined
+  bad-deploy            a bad release is deployed to a cell
+  drain-undrain         a cell is drained, then let in again in steps
+  control-plane-killed  the control plane's process is killed
+  routers-restarted     the routers restart one after the other, without a control plane
+  corrupt-map           a corrupt map is served to the routers
+  shared-fate           the control: the same tenants on one shared stack, which is killed
+
+On a terminal you see the fleet live, and keys play more acts. At the end stands the
+share of tenants that each act touched, beside the share that was predicted: the
+target's tenants, by the map. It exits with 1 if an act was not contained.
+
+Nothing is left behind: all files are in a temporary folder, and all processes end
+with this one.`,
+		Example: `  cellway demo
+  cellway demo --script kill-cell,shared-fate --for 20s
+  cellway demo --script all --for 60s -o json
+  cellway demo --script none --keep`,
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.demo(c.Context(), cfg) },
+	}
+	f := c.Flags()
+	f.StringVar(&cfg.Script, "script", "all", "acts to play: all, names with commas between, or none")
+	f.DurationVar(&cfg.For, "for", 90*time.Second, "how long the script takes in all, with the start of the fleet")
+	f.BoolVar(&cfg.Keep, "keep", false, "leave the fleet running after the script, and print its addresses")
+	f.IntVar(&cfg.Cells, "cells", 4, "how many cells, 2 to 64")
+	f.IntVar(&cfg.Routers, "routers", 2, "how many routers, 1 to 8")
+	f.IntVar(&cfg.Tenants, "tenants", 2000, "how many tenants")
+	f.Uint64Var(&cfg.Seed, "seed", 0, "draws the tenants' weights and requests")
+	complete(c, "script", "all", "none", "kill-cell", "hang-cell", "poison-tenant", "bad-deploy", "drain-undrain",
+		"control-plane-killed", "routers-restarted", "corrupt-map", "shared-fate")
+	return c
+}
+
+// errSpread ends a demo in which somebody was touched who should not have been.
+var errSpread = errors.New("an act came out otherwise than it must; see the verdicts")
+
+func (a *app) demo(ctx context.Context, cfg demo.Config) error {
+	// A terminal that is closed must not leave a fleet behind.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
+	cfg.View = a.output == "table" && terminal(a.in) && terminal(a.out)
+	cfg.In, cfg.Out, cfg.Progress = a.in, a.out, a.err
+	printed := false
+	cfg.Kept = func(r report.Report) error {
+		printed = true
+		return a.printDemo(r)
+	}
+	r, err := demo.Run(ctx, cfg)
+	if !printed && len(r.Acts) > 0 {
+		err = errors.Join(err, a.printDemo(r))
+	}
+	switch {
+	case errors.Is(err, cellway.ErrInvalid):
+		return usageError{err}
+	case err == nil && !r.AsExpected():
+		return errSpread
+	}
+	return err
+}
+
+// printDemo prints the outcome of acts.
+func (a *app) printDemo(r report.Report) (err error) {
+	return errors.Join(a.show(r, func() {
+		if len(r.Acts) > 0 {
+			err = r.Table(a.out)
+		}
+	}), err)
+}
+
+// partCommands are what the demo's processes run: this program again, with
+// other arguments.
+func (a *app) partCommands() []*cobra.Command {
+	var all []*cobra.Command
+	for _, name := range role.Names() {
+		all = append(all, &cobra.Command{
+			Use:                name,
+			Short:              "a process of the demo's fleet",
+			Hidden:             true,
+			DisableFlagParsing: true,
+			RunE: func(c *cobra.Command, args []string) error {
+				return role.Run(c.Context(), name, args, a.in, a.err)
+			},
+		})
+	}
+	return all
+}
