@@ -268,6 +268,54 @@ func TestPoisonTenantCannotShutItsCell(t *testing.T) {
 	})
 }
 
+// An endpoint that hangs is left alone, but for probes that grow rare; requests
+// go to the cell's other endpoint meanwhile, and to both when it is back.
+func TestHungEndpointIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, new(memnet.Net), Config{Timeouts: Timeouts{FirstByte: time.Second}})
+		var hangs atomic.Bool
+		var met atomic.Int64
+		hangs.Store(true)
+		hung := r.cell("10.0.0.1:80", func(w http.ResponseWriter, req *http.Request) {
+			met.Add(1)
+			if hangs.Load() {
+				<-req.Context().Done()
+			}
+		})
+		r.use(hung, r.cell("10.0.0.2:80", func(w http.ResponseWriter, req *http.Request) {}))
+		c := r.client(false)
+		run := func(n int) (late int64) {
+			var wg sync.WaitGroup
+			var count atomic.Int64
+			for i := range n {
+				wg.Go(func() {
+					if status, _, _ := r.get(c, "/", "X-Tenant-Id", fmt.Sprint("t", i%7)); status == 504 {
+						count.Add(1)
+					} else if status != 200 {
+						t.Errorf("status %d", status)
+					}
+				})
+				time.Sleep(100 * time.Millisecond)
+			}
+			wg.Wait()
+			return count.Load()
+		}
+		run(100) // finds out
+		if late := run(600); late > 15 {
+			t.Errorf("%d of 600 requests met the hung endpoint in a minute", late)
+		}
+		if s := r.pools.Cell("cell-a").Stats(); s.Breaker != Closed {
+			t.Errorf("the cell's breaker is %v", s.Breaker)
+		}
+		hangs.Store(false)
+		time.Sleep(15 * time.Second)
+		met.Store(0)
+		if late := run(20); late > 0 || met.Load() < 5 {
+			t.Errorf("after it came back it met %d of 20 requests, and %d were late", met.Load(), late)
+		}
+	})
+}
+
 // A queued request gets the place of one that ends, and one whose client left
 // gives its own away.
 func TestQueueIsServedInTurn(t *testing.T) {
@@ -565,6 +613,42 @@ func TestUnreadBodyIsNeverARequest(t *testing.T) {
 		time.Sleep(time.Second)
 		if got := fmt.Sprint(paths); got != "[/a /ok /a]" {
 			t.Errorf("served %v", got)
+		}
+	})
+}
+
+// A server that shuts down lets requests end and closes idle connections.
+func TestShutdownWaitsForRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := new(memnet.Net)
+		k := NewChecker(CheckerConfig{})
+		s := &http.Server{ErrorLog: quiet(), Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.URL.Path == "/slow" {
+				time.Sleep(10 * time.Second)
+			}
+		})}
+		k.Install(s)
+		go s.Serve(k.Listen(n.Listen("front")))
+		idle, busy := dialFront(t, n), dialFront(t, n)
+		io.WriteString(idle, ok11)
+		ibr := bufio.NewReader(idle)
+		if _, err := http.ReadResponse(ibr, nil); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(busy, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+		synctest.Wait()
+		done := make(chan error, 1)
+		go func() { done <- s.Shutdown(t.Context()) }()
+		start := time.Now()
+		if _, err := ibr.ReadByte(); err != io.EOF || time.Since(start) > time.Second {
+			t.Errorf("the idle connection: %v after %v", err, time.Since(start))
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(busy), nil)
+		if err != nil || resp.StatusCode != 200 || !resp.Close {
+			t.Errorf("the request under way: %v %v", resp, err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -187,11 +187,11 @@ func (t *transfer) reach() *http.Response {
 		if e == nil {
 			break
 		}
+		if probe {
+			defer e.breaker.ended(t.o.Tenant) // when the outcome is known
+		}
 		var resp *http.Response
 		resp, err = t.attempt(e)
-		if probe {
-			e.breaker.ended(t.o.Tenant)
-		}
 		if err == nil {
 			return resp
 		}
