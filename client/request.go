@@ -136,11 +136,20 @@ func (c *Client) call(ctx context.Context, r request) error {
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(r.out); err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return r.cut(ctx, true)
 		}
 		return fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, r.lost(err))
 	}
 	return nil
+}
+
+// cut is the error of a request that its caller ended. sent reports whether it
+// may have reached the server.
+func (r request) cut(ctx context.Context, sent bool) error {
+	if sent {
+		return r.lost(context.Cause(ctx))
+	}
+	return context.Cause(ctx)
 }
 
 // lost marks err, unless r may be repeated anyway.
@@ -168,18 +177,20 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		}
 	}
 	renewed := false
+	maybe := false // an attempt before this one may have taken effect
 	for attempt := 0; ; attempt++ {
 		token := c.bearer()
 		resp, sent, err := c.send(ctx, r, body, token)
+		sent = sent || maybe && r.method != http.MethodGet
 		again, delay := false, time.Duration(0)
 		switch {
 		case ctx.Err() != nil:
 			if err != nil {
-				return nil, fmt.Errorf("%s %s: %w", r.method, r.path, context.Cause(ctx))
+				return nil, fmt.Errorf("%s %s: %w", r.method, r.path, r.cut(ctx, sent))
 			}
 		case err != nil:
 			again = r.repeatable() || !sent
-			if sent {
+			if maybe = sent; sent {
 				err = fmt.Errorf("%s %s: %w", r.method, r.path, r.lost(err))
 			} else {
 				err = c.unreachable(err)
@@ -190,7 +201,11 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 			renewed = true
 			continue
 		case resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests:
-			again, delay = r.repeatable(), retryAfter(resp)
+			delay = retryAfter(resp)
+			_, err = success(resp, r)
+			resp = nil
+			// What is not ready waits for a person, as a fleet without a map does.
+			again = r.repeatable() && !errors.Is(err, cellway.ErrNotReady)
 		}
 		if !again || attempt >= c.retries {
 			if err != nil {
@@ -198,11 +213,8 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 			}
 			return success(resp, r)
 		}
-		if resp != nil {
-			drop(resp.Body)
-		}
 		if err := sleep(ctx, backoff(attempt, delay)); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, r.cut(ctx, maybe))
 		}
 	}
 }
