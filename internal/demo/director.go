@@ -200,10 +200,9 @@ func (d *director) warmUp(ctx context.Context) error {
 		for _, c := range res.Cells {
 			p99 = max(p99, c.P99)
 		}
-		if !d.slow.judge(p99, res.Limit) {
+		if !d.judge(p99, res.Limit) {
 			return nil
 		}
-		d.tellSlow(p99)
 	}
 	return nil
 }
@@ -213,11 +212,21 @@ func (d *director) scriptPace(left int) pace {
 	return paceFor(time.Until(d.began.Add(d.cfg.For))/time.Duration(max(1, left)), len(d.runner.Tenants))
 }
 
-func (d *director) tellSlow(p99 time.Duration) {
-	if d.slow.closed > 0 {
-		d.tell(fmt.Sprintf("this machine is slow or busy (p99 %v where nothing is wrong): the load goes at %.0f %%, and the script takes longer",
-			p99.Round(time.Millisecond), 100*(1-d.slow.closed)))
+// judge sets the throttle by a p99 where nothing is wrong, says so, and reports
+// whether the load goes slower now.
+func (d *director) judge(p99, limit time.Duration) bool {
+	before := d.slow.closed
+	if !d.slow.judge(p99, limit) {
+		return false
 	}
+	open := 100 * (1 - d.slow.closed)
+	if d.slow.closed < before {
+		d.tell(fmt.Sprintf("the machine has room again: the load goes at %.0f %%", open))
+		return false
+	}
+	d.tell(fmt.Sprintf("this machine is slow or busy (p99 %v where nothing is wrong): the load goes at %.0f %%, and the script may take longer",
+		p99.Round(time.Millisecond), open))
+	return true
 }
 
 // next plays the first act of the queue.
@@ -250,8 +259,8 @@ func (d *director) next(ctx context.Context) error {
 	d.tell(fmt.Sprintf("act %s%s: %s", c.act.Name, on, c.act.Title))
 	d.load.SetRate(p.cover, p.skew)
 	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, Hold: hold, End: now.end})
-	if p99 := elsewhere(out); err == nil && d.slow.judge(p99, c.act.Limit) {
-		d.tellSlow(p99)
+	if err == nil && !c.act.Control {
+		d.judge(elsewhere(out), c.act.Limit)
 	}
 	d.calm()
 	d.mu.Lock()
@@ -276,11 +285,10 @@ func (d *director) next(ctx context.Context) error {
 	return nil
 }
 
-// elsewhere returns the worst p99 of the cells that nothing was done to; of a
-// control, whose cells are all one, none.
+// elsewhere returns the worst p99 of the cells that nothing was done to.
 func elsewhere(a report.Act) (p99 time.Duration) {
 	for _, c := range a.Cells {
-		if c.ID != a.Target && !a.Control {
+		if c.ID != a.Target {
 			p99 = max(p99, time.Duration(c.P99MS*float64(time.Millisecond)))
 		}
 	}
