@@ -7,8 +7,9 @@
 //
 // # Changing a map
 //
-// [Build] makes a map from plain [Content]. [Map.Apply] checks a [ChangeSet]
-// and returns the changed map, sharing the base; [Map.Fold] writes base and
+// [Build] makes a map from plain [Content], which [ParseContent] reads from
+// JSON. [Map.Number] draws the epochs of a [ChangeSet], and [Map.Apply] checks
+// it and returns the changed map, sharing the base; [Map.Fold] writes base and
 // overlay into a fresh base that answers every key alike. [Compare] counts what
 // differs between two maps, and [Counts.Exceeded] is the gate: what of those
 // counts a person must confirm.
@@ -24,8 +25,11 @@
 //
 //   - One owner per key: a map has exactly one answer for each key.
 //   - Epochs do not fall: no change set is accepted after which a key that had
-//     an owner resolves to an owner with a lower epoch.
+//     an owner resolves to an owner with a lower epoch. A fleet with buckets
+//     remembers that also for a key that nothing owns for a while.
 //   - Folding changes no answer.
-//   - Decoding never panics, and accepts no bytes that encode something else:
-//     records are sorted, unique and within bounds.
+//   - Decoding never panics, and what is decoded is, encoded again, the same
+//     bytes: records are sorted, unique and within bounds.
+//   - [Map.Lookup] and [Map.Admit] allocate nothing, except to write out a
+//     composite key whose tenant was an alias.
 package routemap

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -20,14 +21,14 @@ func ParseContent(text []byte) (Content, error) {
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
 		return fmt.Errorf("map content, line %d: %v: %w", line, err, cellway.ErrInvalid)
 	}
+	check := fieldCheck{json.NewDecoder(bytes.NewReader(text)), map[string]int64{}}
+	if err := check.value("", 0); err != nil {
+		return Content{}, bad(check.InputOffset(), err)
+	}
+	if _, err := check.Token(); !errors.Is(err, io.EOF) {
+		return Content{}, bad(check.InputOffset(), errors.New("there is more behind the end of the map"))
+	}
 	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := once(dec, "", 0); err != nil {
-		return Content{}, bad(dec.InputOffset(), err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Content{}, bad(dec.InputOffset(), errors.New("there is more behind the end of the map"))
-	}
-	dec = json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	var c Content
 	if err := dec.Decode(&c); err != nil {
@@ -35,16 +36,29 @@ func ParseContent(text []byte) (Content, error) {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			at = e.Offset
 		}
+		// The decoder reads a whole value before it looks at its fields, and
+		// gives an unknown one no type of error.
+		if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			if name, err := strconv.Unquote(quoted); err == nil {
+				at = check.first[name]
+			}
+		}
 		return Content{}, bad(at, err)
 	}
 	return c, nil
 }
 
-// once reads the value of a field and refuses one in which a field stands
-// twice: JSON would silently drop the first. Names that differ only in case are
-// one field, but not one tag.
-func once(dec *json.Decoder, of string, depth int) error {
-	t, err := dec.Token()
+// A fieldCheck refuses objects in which a field stands twice: JSON would
+// silently drop the first. Names that differ only in case are one field, but
+// not one tag.
+type fieldCheck struct {
+	*json.Decoder
+	first map[string]int64 // where each field stands first
+}
+
+// value reads the value of a field.
+func (c *fieldCheck) value(of string, depth int) error {
+	t, err := c.Token()
 	if err != nil {
 		return noEOF(err)
 	}
@@ -54,12 +68,15 @@ func once(dec *json.Decoder, of string, depth int) error {
 	switch t {
 	case json.Delim('{'):
 		seen := map[string]bool{}
-		for dec.More() {
-			t, err := dec.Token()
+		for c.More() {
+			t, err := c.Token()
 			if err != nil {
 				return noEOF(err)
 			}
 			name, _ := t.(string)
+			if _, ok := c.first[name]; !ok {
+				c.first[name] = c.InputOffset()
+			}
 			field := strings.ToLower(name)
 			if of == "tags" {
 				field = name
@@ -68,20 +85,20 @@ func once(dec *json.Decoder, of string, depth int) error {
 				return fmt.Errorf("%q stands twice", name)
 			}
 			seen[field] = true
-			if err := once(dec, field, depth+1); err != nil {
+			if err := c.value(field, depth+1); err != nil {
 				return err
 			}
 		}
 	case json.Delim('['):
-		for dec.More() {
-			if err := once(dec, "", depth+1); err != nil {
+		for c.More() {
+			if err := c.value("", depth+1); err != nil {
 				return err
 			}
 		}
 	default:
 		return nil
 	}
-	_, err = dec.Token() // the closing delimiter
+	_, err = c.Token() // the closing delimiter
 	return noEOF(err)
 }
 

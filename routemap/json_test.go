@@ -57,7 +57,7 @@ func TestContentOfAnEmptyFleetSurvivesJSON(t *testing.T) {
 
 func TestParseContentRefusesWhatItDoesNotKnow(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"unknown field":           {`{"fleet":"shop",` + "\n" + `"cels":[]}`, `line 2: json: unknown field "cels"`},
+		"unknown field":           {`{"fleet":"shop",` + "\n" + `"cels":[],` + "\n\n" + `"entries":[]}`, `line 2: json: unknown field "cels"`},
 		"unknown field of a cell": {`{"cells":[{"id":"a","admitt":5}]}`, `unknown field "admitt"`},
 		"twice":                   {"{\"entries\":[],\n\"cells\":[],\n\"entries\":[]}", `line 3: "entries" stands twice`},
 		"twice in other case":     {`{"entries":[],"Entries":[]}`, `"Entries" stands twice`},
