@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellway/cellway/client"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -58,6 +59,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
   cellway drain cell-002 --reason "disk is dying" --wait routers
   cellway explain acme`,
 		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return needed(c) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
@@ -80,8 +82,8 @@ context; without any of them it is http://127.0.0.1:7700.`,
 			root.AddCommand(c)
 		}
 	}
-	add("try", a.demoCommand())
-	root.AddCommand(a.partCommands()...)
+	add("try", a.demoCommand(), a.upCommand())
+	root.AddCommand(a.partCommands()...) // hidden: what the demo's processes run
 	add("fleet", a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
 	add("map", a.mapCommand(), a.routerCommand(), a.explainCommand(), a.locateCommand())
 	add("keep", a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())
@@ -176,6 +178,31 @@ func (a *app) say(format string, args ...any) {
 	if a.output == "table" {
 		fmt.Fprintf(a.out, format+"\n", args...)
 	}
+}
+
+// required marks flags that a command can't do without.
+const required = "cellway_required"
+
+func require(c *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		if err := c.Flags().SetAnnotation(name, required, []string{"true"}); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+// needed finds the flags that are required and missing.
+func needed(c *cobra.Command) error {
+	var missing []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[required] != nil && !f.Changed {
+			missing = append(missing, "--"+f.Name)
+		}
+	})
+	if missing != nil {
+		return usage("%s needs %s; see %s -h", c.CommandPath(), strings.Join(missing, " and "), c.CommandPath())
+	}
+	return nil
 }
 
 // exactly is cobra.ExactArgs with a message that names what is missing.

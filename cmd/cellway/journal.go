@@ -191,9 +191,7 @@ signing key: cellway-control restore makes a store of it.`,
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "file to write, or - for standard output")
-	if err := c.MarkFlagRequired("out"); err != nil {
-		panic(err)
-	}
+	require(c, "out")
 	return c
 }
 

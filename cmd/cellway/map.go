@@ -169,9 +169,7 @@ func (a *app) mapGet() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "file to write, or - for standard output")
-	if err := c.MarkFlagRequired("out"); err != nil {
-		panic(err)
-	}
+	require(c, "out")
 	return c
 }
 
@@ -248,9 +246,7 @@ version of the control plane; without an argument, the newest.`,
 		},
 	}
 	c.Flags().StringVar(&keys, "keyring", "", "file of the keys to trust, as routers have it")
-	if err := c.MarkFlagRequired("keyring"); err != nil {
-		panic(err)
-	}
+	require(c, "keyring")
 	return c
 }
 

@@ -123,11 +123,7 @@ again. When the date has passed an alarm is raised, and nothing else changes.`,
 	f.StringVar(&by, "by", "", "the person or team answerable")
 	f.StringVar(&reason, "reason", "", "why")
 	f.StringVar(&review, "review-by", "", "when somebody looks at it again: a date, or days from now like 30d")
-	for _, name := range []string{"kind", "by", "reason", "review-by"} {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err)
-		}
-	}
+	require(c, "kind", "by", "reason", "review-by")
 	complete(c, "kind", "pin", "heavy", "quarantine", "test")
 	if err := c.RegisterFlagCompletionFunc("cell", a.completeCells()); err != nil {
 		panic(err)

@@ -90,11 +90,7 @@ Machines: router reads the map and reports; cell looks up keys.`,
 	create.Flags().DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
 	create.Flags().StringVar(&out, "out", "", "file to write the secret to")
 	complete(create, "role", "viewer", "operator", "admin", "router", "cell")
-	for _, flag := range []string{"name", "role"} {
-		if err := create.MarkFlagRequired(flag); err != nil {
-			panic(err)
-		}
-	}
+	require(create, "name", "role")
 	var reason string
 	remove := a.asking(&cobra.Command{
 		Use: "delete TOKEN", Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
@@ -146,9 +142,7 @@ func (a *app) keyCommand() *cobra.Command {
 		},
 	}
 	fresh.Flags().StringVar(&out, "out", "", "file to write")
-	if err := fresh.MarkFlagRequired("out"); err != nil {
-		panic(err)
-	}
+	require(fresh, "out")
 	var trust string
 	show := &cobra.Command{
 		Use: "show FILE", Short: "print the line of a signing key for the routers' keyrings", Args: exactly("FILE"),

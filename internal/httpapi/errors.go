@@ -91,7 +91,7 @@ func (s *Server) refuseWith(w http.ResponseWriter, r *http.Request, err error, c
 		return // nobody is there to read it
 	case fault:
 		s.log.ErrorContext(r.Context(), "request failed", "route", r.Pattern, "request_id", p.RequestID, "error", err)
-	case p.Status >= 500:
+	case p.Status >= 500 && p.Code != api.CodeNotReady:
 		s.log.WarnContext(r.Context(), "request refused", "route", r.Pattern, "request_id", p.RequestID, "error", err)
 	}
 	if p.Digest != "" && command != nil {

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/controld"
+	"github.com/cellway/cellway/internal/routerd"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+// upFlags say what cellway up runs.
+type upFlags struct {
+	dir, fleet             string
+	control, listen, admin string
+	extractors             []string
+	cells                  map[string]string
+	logLevel               slog.Level
+}
+
+func (a *app) upCommand() *cobra.Command {
+	var u upFlags
+	c := &cobra.Command{
+		Use: "up", Short: "a control plane and a router in one process, for development", Args: exactly(),
+		Long: `Run a control plane and a router in one process, in front of services of your own that
+run on this machine. Without --dir everything ends with the process.
+
+The fleet is made if there is none. Cells can be named here, or registered later with
+cellway cell add and cellway map assign.`,
+		Example: "  cellway up\n" +
+			"  cellway up --cell cell-001=http://127.0.0.1:9001 --cell cell-002=http://127.0.0.1:9002\n" +
+			"  cellway up --dir ./dev --extractor 'host:{tenant}.localhost'",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), u) },
+	}
+	f := c.Flags()
+	f.StringVar(&u.dir, "dir", "", "folder for store, signing key and the router's maps; without, all ends with the process")
+	f.StringVar(&u.fleet, "fleet", "dev", "name of the fleet, if it is made")
+	f.StringVar(&u.control, "control", "127.0.0.1:7700", "address of the control plane")
+	f.StringVar(&u.listen, "listen", "127.0.0.1:8080", "address of the router")
+	f.StringVar(&u.admin, "admin", "127.0.0.1:9090", "address of the router's /readyz, /metrics, /map and /explain")
+	f.StringArrayVar(&u.extractors, "extractor", []string{"header:X-Tenant-Id"}, "where a request's key stands, if the fleet is made; see cellway fleet create")
+	f.StringToStringVar(&u.cells, "cell", nil, "cell to register, ID=URL; may be given more than once")
+	f.TextVar(&u.logLevel, "log-level", slog.LevelWarn, "debug, info, warn or error")
+	return c
+}
+
+func (a *app) up(ctx context.Context, u upFlags) (err error) {
+	for _, addr := range []*string{&u.listen, &u.admin} {
+		if *addr, err = settled(*addr); err != nil {
+			return err
+		}
+	}
+	dir, store := u.dir, controld.Memory
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "cellway-up-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	} else {
+		store = filepath.Join(dir, "fleet.db")
+	}
+	state := filepath.Join(dir, "router")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return err
+	}
+	cfg := controld.Config{
+		Listen: u.control, Store: store, Init: true, ShutdownTimeout: 2 * time.Second,
+		Log: slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: u.logLevel})),
+	}
+	if store != controld.Memory {
+		cfg.Keys = []string{filepath.Join(dir, "signing.pem")}
+	}
+	control, err := controld.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	keyring := filepath.Join(dir, "trusted.keys")
+	if err := os.WriteFile(keyring, control.Keyring().Format(), 0o600); err != nil {
+		return errors.Join(err, control.Close())
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	// The control plane outlives the router, which takes its leave of it.
+	controlCtx, stopControl := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopControl()
+	group.Go(func() error {
+		err := control.Run(controlCtx)
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("the control plane has ended")
+		}
+		return err
+	})
+	group.Go(func() error {
+		defer stopControl()
+		fleet, err := u.prepare(ctx, control.URL())
+		if err != nil {
+			return err
+		}
+		args := []string{
+			"--fleet", fleet.Name, "--source", control.URL(), "--keyring", keyring, "--state-dir", state, "--router-id", "up",
+			"--listen", u.listen, "--admin", u.admin, "--drain-wait", "0s", "--drain-timeout", "2s", "--drain-spread", "0s",
+			"--log-format", "text", "--log-level", u.logLevel.String(),
+		}
+		group.Go(func() error { return a.tellUp(ctx, u, control.URL(), store, fleet) })
+		return routerd.Run(ctx, args, io.Discard, a.err)
+	})
+	return group.Wait()
+}
+
+// settled is addr with a port of its own if it has none yet.
+func settled(addr string) (string, error) {
+	if _, port, err := net.SplitHostPort(addr); err != nil || port != "0" {
+		return addr, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// prepare makes the fleet, the cells and the first map, as far as they are not
+// there.
+func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
+	cl, err := client.New(client.Config{URL: url, UserAgent: "cellway-up"})
+	if err != nil {
+		return api.Fleet{}, err
+	}
+	defer cl.Close()
+	fleet, err := cl.Fleet(ctx)
+	if errors.Is(err, cellway.ErrNotFound) {
+		in := api.FleetSettings{Name: u.fleet, Mapping: "buckets"}
+		for _, text := range u.extractors {
+			x, err := parseExtractor(text)
+			if err != nil {
+				return fleet, usageError{err}
+			}
+			in.Extractors = append(in.Extractors, x)
+		}
+		var made api.FleetChange
+		made, err = cl.PutFleet(ctx, in, client.Write{})
+		fleet = made.Fleet
+	}
+	if err != nil {
+		return fleet, err
+	}
+	for _, id := range sortedKeys(u.cells) {
+		_, err := cl.PutCell(ctx, cellway.CellID(id), api.CellSettings{Endpoints: []string{u.cells[id]}, State: cellway.CellActive}, client.Write{})
+		if errors.Is(err, cellway.ErrExists) {
+			_, err = cl.UpdateCell(ctx, cellway.CellID(id), func(s *api.CellSettings) error { s.Endpoints = []string{u.cells[id]}; return nil }, client.Write{})
+		}
+		if err != nil {
+			return fleet, err
+		}
+	}
+	status, err := cl.MapStatus(ctx)
+	if err != nil || status.Version != 0 || len(u.cells) == 0 || fleet.Mapping != "buckets" {
+		return fleet, err
+	}
+	_, err = cl.AssignBuckets(ctx, api.BucketAssignment{Reason: "the first cells"}, client.Write{})
+	return fleet, err
+}
+
+// tellUp waits until the router listens, and says what is where.
+func (a *app) tellUp(ctx context.Context, u upFlags, url, store string, fleet api.Fleet) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+u.admin+"/livez", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			resp.Body.Close()
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil // the others say why
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	t := &facts{}
+	t.add("control plane", "%s", url)
+	t.add("router", "http://%s", u.listen)
+	t.add("router's admin", "http://%s/readyz", u.admin)
+	t.add("fleet", "%s", fleet.Name)
+	if store == controld.Memory {
+		t.add("store", "in memory: it ends with this process")
+	} else {
+		t.add("store", "%s", store)
+	}
+	t.write(a.out)
+	fmt.Fprintln(a.out)
+	var env string
+	if url != defaultURL {
+		env = "CELLWAY_URL=" + url + " "
+	}
+	if len(u.cells) == 0 {
+		fmt.Fprintf(a.out, "register a service that runs on this machine:\n  %scellway cell add cell-001 --endpoint http://127.0.0.1:9001 --state active\n  %scellway map assign\n", env, env)
+	}
+	fmt.Fprintf(a.out, "then ask it through the router:\n  %s\n", firstCurl("http://"+u.listen, fleet))
+	return nil
+}
+
+// firstCurl is a request that the fleet's first extractor finds a key in.
+func firstCurl(url string, fleet api.Fleet) string {
+	const tenant = "acme"
+	if len(fleet.Extractors) == 0 {
+		return "curl " + url + "/"
+	}
+	x := fleet.Extractors[0]
+	fill := strings.NewReplacer("{tenant}", tenant, "{part}", "eu", "*", "x")
+	switch x.Kind {
+	case cellway.FromHeader:
+		return fmt.Sprintf("curl -H '%s: %s' %s/", x.Name, tenant, url)
+	case cellway.FromHost:
+		return fmt.Sprintf("curl -H 'Host: %s' %s/", fill.Replace(x.Pattern), url)
+	case cellway.FromQuery:
+		return fmt.Sprintf("curl '%s/?%s=%s'", url, x.Name, tenant)
+	case cellway.FromCookie:
+		return fmt.Sprintf("curl --cookie '%s=%s' %s/", x.Name, tenant, url)
+	case cellway.FromPath, cellway.FromFixed:
+		return "curl " + url + fill.Replace(x.Pattern)
+	}
+	return fmt.Sprintf("curl -H \"Authorization: Bearer $TOKEN\" %s/", url)
+}
