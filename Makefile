@@ -1,13 +1,15 @@
 # A menu. Each target is a line that also works by hand; run "make" to read it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench demo docs
+.PHONY: help build test race lint fuzz bench crash demo docs
 
-# How long each fuzz function runs, and which benchmarks: make fuzz FOR=1m, make bench RUN=Lookup
+# How long each fuzz function runs, which benchmarks, and how often the control
+# plane is killed: make fuzz FOR=1m, make bench RUN=Lookup, make crash KILLS=100
 FOR ?= 10s
 RUN ?= .
+KILLS ?= 60
 
 help: ## this menu
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the commands, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -26,6 +28,9 @@ fuzz: ## each fuzz function for a little while (FOR=10s)
 
 bench: ## the named benchmarks (RUN=Lookup for some of them)
 	go test -run='^$$' -bench='$(RUN)' -benchmem ./...
+
+crash: ## a control plane at work is killed over and over (KILLS=60)
+	go test -race -count=1 -v -timeout=30m ./internal/crashtest -kills $(KILLS)
 
 demo: ## a whole fleet on this machine, with things going wrong in it
 	go run ./cmd/cellway demo
