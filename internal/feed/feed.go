@@ -48,12 +48,13 @@ type Feed struct {
 	swapping sync.Mutex // held while a map comes into use
 	keeping  chan struct{}
 
-	mu       sync.Mutex // guards what follows
-	inUse    *accepted  // nil before the first map
-	loaded   *accepted  // read from the disk at the start, until something is in use
-	toKeep   *accepted  // to be written to the disk next
-	distrust bool       // the map in use is signed by revoked keys only
-	keys     string     // the keyring, as it was last looked at
+	mu       sync.Mutex    // guards what follows
+	inUse    *accepted     // nil before the first map
+	loaded   *accepted     // read from the disk at the start, until something is in use
+	toKeep   *accepted     // to be written to the disk next
+	swapped  chan struct{} // closed when another map is in use
+	distrust bool          // the map in use is signed by revoked keys only
+	keys     string        // the keyring, as it was last looked at
 	seen     cellway.Version
 	refused  refusals
 	pulling  map[routemap.Digest]chan struct{} // closed when the pull has ended
@@ -112,7 +113,7 @@ func New(cfg Config) (*Feed, error) {
 			*d.field = d.standard
 		}
 	}
-	f := &Feed{cfg: cfg, log: cfg.Log, store: cfg.Store, keeping: make(chan struct{}, 1), pulling: map[routemap.Digest]chan struct{}{}}
+	f := &Feed{cfg: cfg, log: cfg.Log, store: cfg.Store, keeping: make(chan struct{}, 1), pulling: map[routemap.Digest]chan struct{}{}, swapped: make(chan struct{})}
 	for _, s := range cfg.Sources {
 		f.sources = append(f.sources, &source{Source: s, wake: make(chan struct{}, 1), asked: make(chan struct{}), bans: bans{}})
 	}
@@ -185,6 +186,13 @@ func (f *Feed) Ask(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Swapped returns a channel that is closed when the next map is in use.
+func (f *Feed) Swapped() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.swapped
 }
 
 // current returns the map below which none is accepted: the one in use, or

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,6 +105,12 @@ func (p *plane) manifest(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(raw)
 }
 
+func (p *plane) reported() []api.RouterReport {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.reports)
+}
+
 func (p *plane) asked() (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,9 +191,9 @@ func TestHTTPAnswersThatAreNoMaps(t *testing.T) {
 				}
 			}
 		}, reason: ReasonFormat},
-		"a redirect":      {odd: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://evil/", 302) }, problem: "302"},
-		"a refused token": {odd: func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 401) }, problem: "401"},
-		"a fault":         {odd: func(w http.ResponseWriter, r *http.Request) { http.Error(w, "oops", 500) }, problem: "500"},
+		"a redirect":      {odd: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://evil/", http.StatusFound) }, problem: "302"},
+		"a refused token": {odd: func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }, problem: "401"},
+		"a fault":         {odd: func(w http.ResponseWriter, r *http.Request) { http.Error(w, "oops", http.StatusInternalServerError) }, problem: "500"},
 		"one that breaks off": {odd: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "CWYM")

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -48,6 +49,9 @@ type Reporter struct {
 	cfg ReporterConfig
 	log *slog.Logger
 
+	wake    chan struct{} // has room for one
+	leaving atomic.Bool
+
 	// Owned by Run.
 	target  int
 	pending map[cellway.CellID]api.CellTraffic // not reported yet
@@ -77,25 +81,69 @@ func NewReporter(cfg ReporterConfig) (*Reporter, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Reporter{cfg: cfg, log: cfg.Log, pending: map[cellway.CellID]api.CellTraffic{}}, nil
+	return &Reporter{cfg: cfg, log: cfg.Log, pending: map[cellway.CellID]api.CellTraffic{}, wake: make(chan struct{}, 1)}, nil
 }
 
+// Leave reports at once, and from now on, that the router goes down in order,
+// so that nobody waits for it any more.
+func (r *Reporter) Leave() {
+	r.leaving.Store(true)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Reports that are not due yet but have news.
+const (
+	soonest  = time.Second     // between two reports
+	lastWait = 2 * time.Second // for the last one
+)
+
 // Run reports until ctx ends, and returns its cause. The first report goes out
-// within a second.
+// within a second, and so does one after each swap. The last one says that the
+// router goes, unless one before has.
 func (r *Reporter) Run(ctx context.Context) error {
 	r.since = time.Now()
 	// The first goes out early, so that the fleet view knows a new router, and
 	// at a random moment, so that a fleet that restarts does not report as one.
-	next := time.Now().Add(rand.N(min(time.Second, r.cfg.Every)))
-	for sleep(ctx, time.Until(next)) {
-		r.report(ctx)
-		next = time.Now().Add(jitter(r.cfg.Every))
+	next, earliest := time.Now().Add(rand.N(min(soonest, r.cfg.Every))), time.Time{}
+	swapped := r.cfg.Feed.Swapped()
+	left := false
+	for ctx.Err() == nil {
+		due := time.NewTimer(time.Until(next))
+		select {
+		case <-due.C:
+			left = r.report(ctx, r.cfg.Timeout)
+			next, earliest = time.Now().Add(jitter(r.cfg.Every)), time.Now().Add(soonest)
+		case <-swapped:
+			swapped = r.cfg.Feed.Swapped()
+			if early := maxTime(time.Now(), earliest); early.Before(next) {
+				next = early
+			}
+		case <-r.wake:
+			next = time.Now()
+		case <-ctx.Done():
+		}
+		due.Stop()
+	}
+	if !left {
+		r.leaving.Store(true)
+		r.report(context.WithoutCancel(ctx), lastWait)
 	}
 	return context.Cause(ctx)
 }
 
-// report tries each target once.
-func (r *Reporter) report(ctx context.Context) {
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// report tries each target once, and says whether one of them knows now that
+// the router goes.
+func (r *Reporter) report(ctx context.Context, timeout time.Duration) (left bool) {
 	now := time.Now()
 	r.collect()
 	body := r.body(now)
@@ -103,7 +151,7 @@ func (r *Reporter) report(ctx context.Context) {
 	for range r.cfg.Targets {
 		target := r.cfg.Targets[r.target]
 		var lease api.Lease
-		limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+		limited, cancel := context.WithTimeout(ctx, timeout)
 		lease, err = target.Report(limited, r.cfg.ID, body)
 		cancel()
 		if err == nil {
@@ -116,7 +164,7 @@ func (r *Reporter) report(ctx context.Context) {
 		}
 		r.target = (r.target + 1) % len(r.cfg.Targets)
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 	}
 	r.mu.Lock()
@@ -125,20 +173,21 @@ func (r *Reporter) report(ctx context.Context) {
 		r.sent++
 		r.answered = time.Now()
 		r.err = ""
-		return
+		return body.Leaving
 	}
 	r.failed++
 	if r.err == "" {
 		r.log.Warn("report not delivered", "error", err)
 	}
 	r.err = err.Error()
+	return false
 }
 
 func (r *Reporter) body(now time.Time) api.RouterReport {
 	st := r.cfg.Feed.Status()
 	body := api.RouterReport{
 		Fleet: st.Fleet, Build: r.cfg.Build, StartedAt: r.cfg.StartedAt.UTC(), Listen: r.cfg.Listen,
-		MapVersion: st.Version, SeenVersion: st.Seen, IntervalMS: now.Sub(r.since).Milliseconds(),
+		MapVersion: st.Version, SeenVersion: st.Seen, IntervalMS: now.Sub(r.since).Milliseconds(), Leaving: r.leaving.Load(),
 	}
 	if st.Ready {
 		body.MapDigest = st.Digest.String()

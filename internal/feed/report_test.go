@@ -111,6 +111,74 @@ func TestReportsAreNotLost(t *testing.T) {
 	})
 }
 
+// Whoever waits for a version hears of it soon, and not of each one of many.
+func TestASwapIsReportedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		p := &plane{src: b.src}
+		h, stop := servePlane(t, p)
+		defer stop()
+		b.src.set(b.pub.base())
+		b.start()
+		defer b.end()
+		_, end := b.startReporter(nil, h)
+		defer end()
+		b.wait(5 * time.Second)
+		before := len(p.reported())
+		b.src.set(b.pub.overlay())
+		synctest.Wait()
+		if all := p.reported(); len(all) != before+1 || all[before].MapVersion != b.pub.version {
+			t.Errorf("after a swap there are %d reports, before there were %d", len(all), before)
+		}
+		for range 40 { // over ten seconds
+			b.src.set(b.pub.overlay())
+			b.wait(250 * time.Millisecond)
+		}
+		if n := len(p.reported()) - before; n < 9 || n > 13 {
+			t.Errorf("%d reports in ten seconds of swaps", n)
+		}
+	})
+}
+
+// A router that goes says so: at once when it is told to, or at the end.
+func TestTheLastReportSaysThatTheRouterGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		p := &plane{src: b.src}
+		h, stop := servePlane(t, p)
+		defer stop()
+		b.start()
+		defer b.end()
+		leaving := func() (all []bool) {
+			for _, r := range p.reported() {
+				all = append(all, r.Leaving)
+			}
+			return all
+		}
+		r, end := b.startReporter(nil, h)
+		b.wait(2 * time.Second)
+		r.Leave()
+		synctest.Wait()
+		if got := leaving(); !slices.Equal(got, []bool{false, true}) {
+			t.Errorf("reports say %v", got)
+		}
+		b.wait(time.Minute) // while it drains
+		before := leaving()
+		end()
+		if got := leaving(); len(got) != len(before) || slices.Index(got, false) != slices.Index(got, true)-1 {
+			t.Errorf("reports say %v, before the end %v", got, before)
+		}
+
+		_, end = b.startReporter(nil, h)
+		b.wait(2 * time.Second)
+		before = leaving()
+		end()
+		if got := leaving(); !slices.Equal(got, append(before, true)) {
+			t.Errorf("reports say %v, before the end %v", got, before)
+		}
+	})
+}
+
 // The answer to a report may tell of a newer map.
 func TestALeaseTellsOfANewerMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

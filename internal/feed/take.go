@@ -316,6 +316,8 @@ func (f *Feed) swap(a *accepted) error {
 	f.seen = max(f.seen, man.Version)
 	f.swaps++
 	f.toKeep = a
+	close(f.swapped)
+	f.swapped = make(chan struct{})
 	f.mu.Unlock()
 	f.log.Info("map in use", "map_version", man.Version, "source", a.source, "keys", a.m.Keys())
 	select {

@@ -132,31 +132,34 @@ func orNone[T int | time.Duration](n T) T {
 
 // open reads and binds all that the settings name. What it opened is undone if
 // it fails.
-func open(s *settings, build telemetry.Build, stdout io.Writer, log *slog.Logger) (d *daemon, err error) {
-	d = &daemon{s: s, log: log, build: build, started: time.Now()}
-	defer func() {
-		if err != nil {
-			d.stop()
-		}
-	}()
-	if d.inputs, err = s.read(log); err != nil {
-		return nil, err
+func open(s *settings, build telemetry.Build, stdout io.Writer, log *slog.Logger) (*daemon, error) {
+	d := &daemon{s: s, log: log, build: build, started: time.Now()}
+	if err := d.open(stdout); err != nil {
+		return nil, errors.Join(err, d.stop())
+	}
+	return d, nil
+}
+
+func (d *daemon) open(stdout io.Writer) (err error) {
+	s := d.s
+	if d.inputs, err = s.read(d.log); err != nil {
+		return err
 	}
 	d.push("control planes", func() error { d.creds.Close(); return nil })
 	if err := d.bind(); err != nil {
-		return nil, err
+		return err
 	}
-	if d.store, err = feed.OpenStore(s.stateDir, log); err != nil {
-		return nil, fmt.Errorf("state-dir: %w", err)
+	if d.store, err = feed.OpenStore(s.stateDir, d.log); err != nil {
+		return fmt.Errorf("state-dir: %w", err)
 	}
 	d.push("state folder", d.store.Close)
 	if d.id = s.routerID; d.id == "" {
 		d.id = d.store.RouterID()
 	}
-	d.log = log.With("router", d.id)
+	d.log = d.log.With("router", d.id)
 	access, err := d.accessLog(stdout)
 	if err != nil {
-		return nil, fmt.Errorf("access-log: %w", err)
+		return fmt.Errorf("access-log: %w", err)
 	}
 	descriptors, err := raiseDescriptors()
 	if err != nil {
@@ -177,7 +180,7 @@ func open(s *settings, build telemetry.Build, stdout io.Writer, log *slog.Logger
 		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh,
 		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: access, AccessSample: sample(s.accessLogSample), Log: d.log,
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	d.push("connections to cells", func() error { d.rt.Close(); return nil })
 	d.checker = engine.NewChecker(engine.CheckerConfig{
@@ -188,15 +191,15 @@ func open(s *settings, build telemetry.Build, stdout io.Writer, log *slog.Logger
 	if d.feed, err = feed.New(feed.Config{
 		Fleet: s.fleet, Sources: d.sources, Keys: d.keys, Sink: d.ready, Store: d.store, Every: s.pullEvery, Log: d.log,
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	if len(d.targets) > 0 {
 		t := traffic{rt: d.rt}
 		d.reporter, err = feed.NewReporter(feed.ReporterConfig{
-			ID: d.id, Build: build.String(), StartedAt: d.started, Listen: d.addresses(), Targets: d.targets, Feed: d.feed, Traffic: t.take, Log: d.log,
+			ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: d.addresses(), Targets: d.targets, Feed: d.feed, Traffic: t.take, Log: d.log,
 		})
 	}
-	return d, err
+	return err
 }
 
 // sample turns a share in which 0 means none into the router's field.

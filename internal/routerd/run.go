@@ -113,6 +113,9 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	// Whatever happens from now on, no map is to blame.
 	d.feed.Leave()
+	if d.reporter != nil {
+		d.reporter.Leave()
+	}
 	d.tell(super, "STOPPING=1", "STATUS=stopping")
 	err := d.stop()
 	if cause := context.Cause(working); cause != nil {

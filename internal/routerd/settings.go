@@ -145,7 +145,7 @@ func parse(args, environ []string, stdout io.Writer) (*settings, error) {
 	fs := flag.NewFlagSet("cellway-router", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	s.flags(fs)
-	err := ff.Parse(fs, args, ff.WithEnvVarPrefix(envPrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser))
+	err := ff.Parse(fs, args, ff.WithEnvVarPrefix(envPrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(configFile(fs)))
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stdout, "A router: it finds the key in a request, looks its cell up in the map, and forwards.\n\n"+

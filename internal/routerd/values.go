@@ -9,7 +9,8 @@ import (
 )
 
 // A words is a flag that takes several values: given more than once, or with
-// commas between them. What is given replaces the default.
+// commas between them. What is given replaces the default, and an empty value
+// all that was said before.
 type words struct {
 	all   []string
 	given bool
@@ -21,7 +22,8 @@ func (w *words) Set(s string) error {
 	if !w.given {
 		w.all, w.given = nil, true
 	}
-	if strings.TrimSpace(s) == "" { // "none", to take a default away
+	if strings.TrimSpace(s) == "" {
+		w.all = nil
 		return nil
 	}
 	for one := range strings.SplitSeq(s, ",") {

@@ -1,0 +1,295 @@
+package routerd
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/routemap"
+)
+
+// A fleet is two cells, and a folder of maps that a router may follow.
+type fleet struct {
+	t       testing.TB
+	dir     string
+	key     ed25519.PrivateKey
+	last    *routemap.Map
+	version cellway.Version
+	epoch   cellway.Epoch
+	cells   []*httptest.Server
+	release chan struct{} // requests for /slow are answered when it closes
+}
+
+func newFleet(t testing.TB) *fleet {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{t: t, dir: t.TempDir(), key: key, version: cellway.NewVersion(1, 0), epoch: cellway.NewEpoch(1, 1), release: make(chan struct{})}
+	f.mkdir("state")
+	f.write("keyring", routemap.Keyring{{Key: key.Public().(ed25519.PublicKey)}}.Format())
+	c := routemap.Content{Settings: routemap.Settings{Fleet: "shop", Mapping: routemap.Full,
+		Extractors: []cellway.Extractor{{Kind: cellway.FromHeader, Name: "X-Tenant-Id"}}}}
+	for i := range 2 {
+		id := cellway.CellID(fmt.Sprintf("cell-%03d", i+1))
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				select {
+				case <-f.release:
+				case <-r.Context().Done():
+				}
+			}
+			fmt.Fprintf(w, "%s %s", id, r.Header.Get("X-Tenant-Id"))
+		}))
+		t.Cleanup(srv.Close)
+		f.cells = append(f.cells, srv)
+		c.Cells = append(c.Cells, cellway.Cell{ID: id, Endpoints: []string{srv.URL}, State: cellway.CellActive, Admit: 100})
+	}
+	c.Entries = []cellway.Entry{{Key: "acme", Cell: "cell-001"}, {Key: "globex", Cell: "cell-002"}}
+	m, err := routemap.Build(c, f.epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.epoch++
+	f.publish(m)
+	return f
+}
+
+func (f *fleet) path(name string) string { return filepath.Join(f.dir, name) }
+
+func (f *fleet) mkdir(name string) {
+	f.t.Helper()
+	if err := os.MkdirAll(f.path(name), 0o700); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) write(name string, b []byte) {
+	f.t.Helper()
+	if err := os.WriteFile(f.path(name+".tmp"), b, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Rename(f.path(name+".tmp"), f.path(name)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// publish writes m as the next version to the folder of maps.
+func (f *fleet) publish(m *routemap.Map) {
+	f.t.Helper()
+	f.version++
+	m, v, err := routemap.Publish(m, routemap.Publication{Version: f.version, Parent: f.last, CreatedAt: time.Now().UTC(),
+		Signers: []routemap.Signer{routemap.LocalSigner(f.key)}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.last = m
+	f.mkdir("maps/" + feed.FolderParts)
+	f.write("maps/"+feed.FolderParts+"/"+v.Manifest.Base.Digest.String(), v.Base)
+	f.write("maps/"+feed.FolderParts+"/"+v.Manifest.Overlay.Digest.String(), v.Overlay)
+	f.write("maps/"+feed.FolderManifest, v.Manifest.Encode())
+}
+
+// place publishes a map in which tenant is in cell.
+func (f *fleet) place(tenant, cell string) {
+	f.t.Helper()
+	cs, next := f.last.Number(routemap.ChangeSet{Entries: []cellway.Entry{{Key: cellway.Key(tenant), Cell: cellway.CellID(cell)}}}, f.epoch)
+	f.epoch = next
+	m, err := f.last.Apply(cs)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.publish(m)
+}
+
+// args are the settings of a router of the fleet, with what more says last.
+func (f *fleet) args(more ...string) []string {
+	return append([]string{"--fleet", "shop", "--source", f.path("maps"), "--keyring", f.path("keyring"), "--state-dir", f.path("state"),
+		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain-wait", "0", "--drain-spread", "0", "--drain-timeout", "5s"}, more...)
+}
+
+// A process is a router that runs in this one.
+type process struct {
+	t      testing.TB
+	log    *lines
+	listen []string
+	admin  string
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// start runs a router until the test ends.
+func (f *fleet) start(args ...string) *process {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{t: f.t, log: newLines(), cancel: cancel, done: make(chan error, 1)}
+	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
+	p.learn()
+	f.t.Cleanup(func() { cancel(); <-p.done })
+	return p
+}
+
+// learn reads the addresses from the log.
+func (p *process) learn() {
+	p.t.Helper()
+	var line struct {
+		Listen []string `json:"listen"`
+		Admin  string   `json:"admin"`
+	}
+	p.log.await(p.t, "router starts", &line)
+	p.listen, p.admin = line.Listen, "http://"+line.Admin
+}
+
+// end has the router stop, and returns what Run returned.
+func (p *process) end() error {
+	p.cancel()
+	err := <-p.done
+	p.done <- err
+	return err
+}
+
+// ready waits until the router is.
+func (p *process) ready() {
+	p.t.Helper()
+	p.eventually("the router to be ready", func() error {
+		status, body := p.get(p.admin+"/readyz", "")
+		if status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
+}
+
+func (p *process) eventually(what string, check func() error) {
+	p.t.Helper()
+	var err error
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = check(); err == nil {
+			return
+		}
+	}
+	p.t.Fatalf("waiting for %s: %v\n%s", what, err, p.log)
+}
+
+// get asks for a URL, as that tenant, over a connection of its own. The status
+// is 0 if there was no answer.
+func (p *process) get(url, tenant string) (status int, body string) {
+	p.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Close = true
+	if tenant != "" {
+		req.Header.Set("X-Tenant-Id", tenant)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(b)
+}
+
+// wantCell fails unless a request of tenant comes to cell.
+func (p *process) wantCell(tenant, cell string) {
+	p.t.Helper()
+	if status, body := p.get(p.listen[0]+"/", tenant); status != http.StatusOK || body != cell+" "+tenant {
+		p.t.Errorf("a request of %s is answered %d %q, want by %s", tenant, status, body, cell)
+	}
+}
+
+// mapStatus asks for the status of the map.
+func (p *process) mapStatus() (st mapStatus) {
+	p.t.Helper()
+	status, body := p.get(p.admin+"/map", "")
+	if status != http.StatusOK {
+		p.t.Fatalf("/map: %d %s", status, body)
+	}
+	if err := json.Unmarshal([]byte(body), &st); err != nil {
+		p.t.Fatalf("/map: %v\n%s", err, body)
+	}
+	return st
+}
+
+// lines collects a log in JSON and wakes who waits for a line.
+type lines struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	changed chan struct{}
+}
+
+func newLines() *lines { return &lines{changed: make(chan struct{})} }
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// await waits for a line with that message and reads it into into.
+func (l *lines) await(t testing.TB, msg string, into any) {
+	t.Helper()
+	end := time.After(15 * time.Second)
+	for {
+		l.mu.Lock()
+		text, changed := l.b.String(), l.changed
+		l.mu.Unlock()
+		for line := range strings.Lines(text) {
+			var head struct {
+				Msg string `json:"msg"`
+			}
+			if json.Unmarshal([]byte(line), &head) == nil && head.Msg == msg {
+				if into != nil {
+					if err := json.Unmarshal([]byte(line), into); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-end:
+			t.Fatalf("no line %q in the log:\n%s", msg, text)
+		}
+	}
+}
+
+// freeAddress returns a loopback address where nobody listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,348 @@
+package routerd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/routemap"
+)
+
+func TestRouterFollowsAFolderOfMaps(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args()...)
+	p.ready()
+	p.wantCell("acme", "cell-001")
+	p.wantCell("globex", "cell-002")
+	if status, body := p.get(p.listen[0]+"/", "nobody"); status != http.StatusNotFound || !strings.Contains(body, "key_unknown") {
+		t.Errorf("a tenant that the map lacks: %d %s", status, body)
+	}
+	f.place("initech", "cell-002")
+	p.eventually("the next map", func() error {
+		if st := p.mapStatus(); st.Version != f.version {
+			return fmt.Errorf("map %v is in use", st.Version)
+		}
+		return nil
+	})
+	p.wantCell("initech", "cell-002")
+
+	st := p.mapStatus()
+	if !st.Router.Ready || st.From != f.path("maps") || st.Keys != 3 || st.Cells != 2 || len(st.Router.Listen) != 1 || feed.ValidateRouterID(st.Router.ID) != nil || st.Reports != nil {
+		t.Errorf("the status is %+v", st)
+	}
+	status, body := p.get(p.admin+"/explain?key=initech", "")
+	if status != http.StatusOK || !strings.Contains(body, `"cell-002"`) {
+		t.Errorf("/explain: %d %s", status, body)
+	}
+	if status, _ := p.get(p.admin+"/livez", ""); status != http.StatusOK {
+		t.Errorf("/livez: %d", status)
+	}
+	for _, path := range []string{"/map", "/explain", "/metrics", "/readyz"} {
+		resp, err := http.Post(p.admin+path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", path, resp.StatusCode)
+		}
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNotReadyWithoutAMap(t *testing.T) {
+	f := newFleet(t)
+	maps := f.path("maps")
+	if err := os.Rename(maps, maps+"-later"); err != nil {
+		t.Fatal(err)
+	}
+	p := f.start(f.args()...)
+	if status, body := p.get(p.admin+"/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "no map") {
+		t.Errorf("/readyz: %d %s", status, body)
+	}
+	// Clients wait a moment, and are then told.
+	if status, body := p.get(p.listen[0]+"/", "acme"); status != http.StatusServiceUnavailable || !strings.Contains(body, "not_ready") {
+		t.Errorf("a client: %d %s", status, body)
+	}
+	if err := os.Rename(maps+"-later", maps); err != nil {
+		t.Fatal(err)
+	}
+	p.ready()
+	p.wantCell("acme", "cell-001")
+}
+
+// No client of a router that starts sees that it has no map yet.
+func TestClientsWaitForTheFirstMap(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args()...)
+	p.wantCell("acme", "cell-001") // at once, whether it is ready or not
+}
+
+func TestStartWithSourcesGone(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args()...)
+	p.ready()
+	f.place("initech", "cell-002")
+	p.eventually("the next map on the disk", func() error {
+		if st := p.mapStatus(); st.Version != f.version || st.Unkept {
+			return fmt.Errorf("map %v, unkept %v", st.Version, st.Unkept)
+		}
+		return nil
+	})
+	id := p.mapStatus().Router.ID
+	if err := p.end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(f.path("maps")); err != nil {
+		t.Fatal(err)
+	}
+	p = f.start(f.args("--source", "http://"+freeAddress(t))...)
+	p.ready()
+	p.wantCell("initech", "cell-002")
+	st := p.mapStatus()
+	if st.From != "disk" || st.Router.ID != id {
+		t.Errorf("the map is from %q, the id %s was %s", st.From, st.Router.ID, id)
+	}
+}
+
+func TestKeyRotationAcrossRestarts(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args()...)
+	p.ready()
+	if err := p.end(); err != nil {
+		t.Fatal(err)
+	}
+	ring, err := routemap.ParseKeyring(mustRead(t, f.path("keyring")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := newFleet(t) // whose key is the next one
+	next, err := routemap.ParseKeyring(mustRead(t, other.path("keyring")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring[0].Trust = routemap.Retired
+	f.write("keyring", append(ring, next...).Format())
+	p = f.start(f.args()...)
+	p.ready() // from the disk: what was accepted stays usable
+	f.key = other.key
+	f.place("initech", "cell-002")
+	p.eventually("a map by the next key", func() error {
+		if st := p.mapStatus(); st.Version != f.version || st.Unkept {
+			return fmt.Errorf("map %v is in use", st.Version)
+		}
+		return nil
+	})
+	if err := p.end(); err != nil {
+		t.Fatal(err)
+	}
+	ring[0].Trust = routemap.Revoked
+	f.write("keyring", append(ring, next...).Format())
+	p = f.start(f.args()...)
+	p.ready()
+	p.wantCell("initech", "cell-002")
+}
+
+// Readiness fails first, while the router serves on; then what is under way
+// ends; then the door is closed. Nobody is refused in between.
+func TestStoppingInOrder(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args("--drain-wait", "1s", "--drain-timeout", "15s")...)
+	p.ready()
+	begun := time.Now()
+	p.cancel()
+	p.eventually("readiness to fail", func() error {
+		if status, _ := p.get(p.admin+"/readyz", ""); status != http.StatusServiceUnavailable {
+			return fmt.Errorf("%d", status)
+		}
+		return nil
+	})
+	slow := make(chan string, 1)
+	go func() { _, body := p.get(p.listen[0]+"/slow", "acme"); slow <- body }()
+	p.wantCell("acme", "cell-001") // it still serves
+	if status, _ := p.get(p.admin+"/livez", ""); status != http.StatusOK {
+		t.Errorf("/livez: %d", status)
+	}
+	p.eventually("the door to close", func() error {
+		c, err := net.Dial("tcp", strings.TrimPrefix(p.listen[0], "http://"))
+		if err == nil {
+			c.Close()
+			return errors.New("somebody still listens")
+		}
+		return nil
+	})
+	if d := time.Since(begun); d < time.Second {
+		t.Errorf("the door closed after %v, before load balancers took notice", d)
+	}
+	select {
+	case body := <-slow:
+		t.Errorf("the request under way got %q, before it could be answered", body)
+	case err := <-p.done:
+		t.Fatalf("the router ended (%v) with a request under way", err)
+	default:
+	}
+	close(f.release)
+	if body := <-slow; body != "cell-001 acme" {
+		t.Errorf("the request under way got %q", body)
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A request that does not end is cut off at the deadline, which is no failure.
+func TestStoppingHasADeadline(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args("--drain-timeout", "50ms")...)
+	p.ready()
+	done := make(chan int, 1)
+	go func() { status, _ := p.get(p.listen[0]+"/slow", "acme"); done <- status }()
+	p.eventually("the request to be under way", func() error {
+		if p.mapStatus().Router.InFlight == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+	if status := <-done; status == http.StatusOK {
+		t.Error("the request ended after all")
+	}
+}
+
+func TestSecondRouterInOneStateFolder(t *testing.T) {
+	f := newFleet(t)
+	f.start(f.args()...).ready()
+	err := Run(t.Context(), f.args(), io.Discard, io.Discard)
+	if !errors.Is(err, cellway.ErrInUse) || !strings.Contains(err.Error(), "state-dir") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTakenAddressEndsTheStart(t *testing.T) {
+	f := newFleet(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, key := range []string{"listen", "admin"} {
+		err := Run(t.Context(), f.args("--"+key, l.Addr().String()), io.Discard, io.Discard)
+		if err == nil || !strings.HasPrefix(err.Error(), key+":") || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+func TestAccessLogCanBeMovedAway(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args("--access-log", f.path("access.log"))...)
+	p.ready()
+	p.wantCell("acme", "cell-001")
+	logged := func(file, tenant string) error {
+		b, err := os.ReadFile(f.path(file))
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(b)) {
+			var one struct {
+				Tenant, CellID string
+				Cell           string `json:"cell_id"`
+				Version        string `json:"map_version"`
+			}
+			if err := json.Unmarshal([]byte(line), &one); err != nil {
+				return err
+			}
+			if one.Tenant == tenant && one.Cell != "" && one.Version != "" {
+				return nil
+			}
+		}
+		return fmt.Errorf("not in %q", b)
+	}
+	p.eventually("a line", func() error { return logged("access.log", "acme") })
+	if err := os.Rename(f.path("access.log"), f.path("access.log.1")); err != nil {
+		t.Fatal(err)
+	}
+	hangUp(t)
+	p.log.await(t, "told to read files again", nil)
+	p.wantCell("globex", "cell-002")
+	p.eventually("a line in the new file", func() error { return logged("access.log", "globex") })
+}
+
+func TestConnectionsWaitAtTheLimit(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args("--max-connections", "1", "--drain-timeout", "300ms")...)
+	p.ready()
+	c, err := net.Dial("tcp", strings.TrimPrefix(p.listen[0], "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.eventually("the connection to be accepted", func() error { return p.metric("cellway_router_connections", "1") })
+	done := make(chan int, 1)
+	go func() { status, _ := p.get(p.listen[0]+"/", "acme"); done <- status }()
+	p.eventually("the second to wait", func() error { return p.metric("cellway_router_connections_waited_total", "1") })
+	select {
+	case status := <-done:
+		t.Fatalf("the second got %d", status)
+	default:
+	}
+	c.Close()
+	if status := <-done; status != http.StatusOK {
+		t.Errorf("after the first had gone, the second got %d", status)
+	}
+	// Nor do waiting connections hold up the end.
+	c, err = net.Dial("tcp", strings.TrimPrefix(p.listen[0], "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// metric returns an error unless a metric has that value.
+func (p *process) metric(name, value string) error {
+	_, body := p.get(p.admin+"/metrics", "")
+	for line := range strings.Lines(body) {
+		if strings.TrimSpace(line) == name+" "+value {
+			return nil
+		}
+		if strings.HasPrefix(line, name) {
+			body = line
+		}
+	}
+	return fmt.Errorf("%s is not %s: %.300s", name, value, body)
+}
+
+func TestLimitsFollowTheDescriptors(t *testing.T) {
+	for descriptors, want := range map[uint64]int{64: 16, 1024: 256, 4096: 1792, 65536: 32512, 1 << 20: mostConnections, 1 << 60: mostConnections} {
+		if got := connectionsFor(descriptors); got != want {
+			t.Errorf("%d descriptors allow %d connections, want %d", descriptors, got, want)
+		}
+	}
+	if n, err := raiseDescriptors(); err != nil || n == 0 {
+		t.Errorf("descriptors: %d, %v", n, err)
+	}
+}
+
+func mustRead(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,270 @@
+package routerd
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/feed"
+)
+
+// exampleFile is the file that is shipped, with all settings.
+const exampleFile = "../../deploy/router.conf"
+
+var exampleLine = regexp.MustCompile(`^(# )?([a-z][a-z0-9-]*)( \S+)?$`)
+
+// The example says of every setting what its default is.
+func TestExampleFileHasEverySetting(t *testing.T) {
+	s := &settings{}
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	s.flags(fs)
+	f, err := os.Open(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		m := exampleLine.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		known := fs.Lookup(m[2])
+		if known == nil {
+			if m[1] == "" {
+				t.Errorf("%q is no setting", m[2])
+			}
+			continue
+		}
+		// What must be given has a made-up value, and others may have an example.
+		value := strings.TrimSpace(m[3])
+		if m[1] != "" && !seen[m[2]] && m[2] != "trusted-proxies" && value != known.DefValue {
+			t.Errorf("%s: the file says that the default is %q, it is %q", m[2], value, known.DefValue)
+		}
+		seen[m[2]] = true
+	}
+	fs.VisitAll(func(f *flag.Flag) {
+		if !seen[f.Name] && f.Name != "config" && f.Name != "check" && f.Name != "version" {
+			t.Errorf("the file lacks %s", f.Name)
+		}
+	})
+}
+
+func TestExampleFileIsValid(t *testing.T) {
+	s, err := parse([]string{"--config", exampleFile}, nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.validate(); err != nil {
+		t.Error(err)
+	}
+	if s.fleet != "shop" || !slices.Equal(s.sources.all, []string{"https://control.example:7700"}) {
+		t.Errorf("fleet %q, sources %v", s.fleet, s.sources.all)
+	}
+	// With every line uncommented it can still be read.
+	text, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := flag.NewFlagSet("", flag.ContinueOnError)
+	new(settings).flags(known)
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if m := exampleLine.FindStringSubmatch(line); m != nil && known.Lookup(m[2]) != nil {
+			line = strings.TrimPrefix(line, "# ")
+		}
+		all = append(all, line)
+	}
+	file := filepath.Join(t.TempDir(), "router.conf")
+	if err := os.WriteFile(file, []byte(strings.Join(all, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = parse([]string{"--config", file}, nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSettingsComeFromThreePlaces(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "router.conf")
+	if err := os.WriteFile(file, []byte("fleet from-file\ndrain-wait 1s\ngrace 1s\nsource a\nsource b\nlisten\nno-h2c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CELLWAY_ROUTER_DRAIN_WAIT", "2s")
+	t.Setenv("CELLWAY_ROUTER_GRACE", "2s")
+	t.Setenv("CELLWAY_ROUTER_LISTEN_TLS", "127.0.0.1:1, 127.0.0.1:2")
+	s, err := parse([]string{"--config", file, "--grace", "3s"}, os.Environ(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.fleet != "from-file" || s.drainWait != 2*time.Second || s.grace != 3*time.Second || !s.noH2C {
+		t.Errorf("fleet %s, drain-wait %v, grace %v, no-h2c %v", s.fleet, s.drainWait, s.grace, s.noH2C)
+	}
+	if !slices.Equal(s.sources.all, []string{"a", "b"}) || len(s.listen.all) != 0 || !slices.Equal(s.listenTLS.all, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
+		t.Errorf("source %v, listen %v, listen-tls %v", s.sources.all, s.listen.all, s.listenTLS.all)
+	}
+}
+
+func TestSlipsNameTheirSetting(t *testing.T) {
+	file := func(text string) []string {
+		name := filepath.Join(t.TempDir(), "router.conf")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return []string{"--config", name}
+	}
+	for _, tt := range []struct {
+		args, environ []string
+		want          string
+	}{
+		{args: []string{"--drian-wait", "1s"}, want: "drian-wait"},
+		{args: []string{"--drain-wait", "1"}, want: "drain-wait"},
+		{args: []string{"--max-body", "1 apple"}, want: "max-body"},
+		{args: []string{"--trusted-proxies", "10.0.0.0/99"}, want: "trusted-proxies"},
+		{args: []string{"--trace-sampled", "1.5"}, want: "trace-sampled"},
+		{args: []string{"--source", "a,,b"}, want: "source"},
+		{args: []string{"--log-level", "loud"}, want: "log-level"},
+		{args: []string{"serve"}, want: "serve"},
+		{args: file("drian-wait 1s\n"), want: "drian-wait"},
+		{args: file("drain-wait soon\n"), want: "drain-wait"},
+		{args: []string{"--config", "/no/such/file"}, want: "/no/such/file"},
+		{environ: []string{"CELLWAY_ROUTER_DRIAN_WAIT=1s"}, want: "CELLWAY_ROUTER_DRIAN_WAIT"},
+	} {
+		if _, err := parse(tt.args, tt.environ, io.Discard); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q, %q: %v, want an error that names %q", tt.args, tt.environ, err, tt.want)
+		}
+	}
+}
+
+// Kubernetes tells every container of every service.
+func TestEnvironmentOfAServiceIsNoSlip(t *testing.T) {
+	environ := []string{"PATH=/bin", "CELLWAY_ROUTER_SERVICE_HOST=10.0.0.1", "CELLWAY_ROUTER_SERVICE_PORT=80", "CELLWAY_ROUTER_SERVICE_PORT_HTTP=80",
+		"CELLWAY_ROUTER_PORT=tcp://10.0.0.1:80", "CELLWAY_ROUTER_PORT_80_TCP=tcp://10.0.0.1:80", "CELLWAY_ROUTER_PORT_80_TCP_PROTO=tcp",
+		"CELLWAY_ROUTER_PORT_80_TCP_PORT=80", "CELLWAY_ROUTER_PORT_80_TCP_ADDR=10.0.0.1"}
+	if _, err := parse(nil, environ, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
+	good := []string{"--fleet", "shop", "--source", "maps"}
+	for _, tt := range []struct {
+		args []string
+		want []string // names of settings
+	}{
+		{args: good},
+		{args: nil, want: []string{"fleet", "source"}},
+		{args: append(good, "--listen", "", "--admin", "9090"), want: []string{"listen", "admin"}},
+		{args: append(good, "--listen-tls", ":443"), want: []string{"tls-cert"}},
+		{args: append(good, "--tls-cert", "a", "--tls-cert", "b", "--tls-key", "a", "--tls-min", "1.1"), want: []string{"tls-key", "tls-min"}},
+		{args: append(good, "--source-cert", "a", "--cell-key", "a", "--cell-peer", "anybody"), want: []string{"source-key", "cell-key", "cell-peer"}},
+		{args: append(good, "--router-id", "Router 1", "--max-in-flight", "-1", "--cell-in-flight", "0"), want: []string{"router-id", "max-in-flight", "cell-in-flight"}},
+		{args: append(good, "--drain-wait", "-1s", "--head-timeout", "0"), want: []string{"drain-wait", "head-timeout"}},
+	} {
+		s, err := parse(tt.args, nil, io.Discard)
+		if err != nil {
+			t.Errorf("%q: %v", tt.args, err)
+			continue
+		}
+		err = s.validate()
+		if (err == nil) != (len(tt.want) == 0) || err != nil && !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("%q: %v", tt.args, err)
+		}
+		got := map[string]bool{}
+		if err != nil {
+			for line := range strings.Lines(err.Error()) {
+				key, _, _ := strings.Cut(line, ":")
+				got[key] = true
+			}
+		}
+		if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, slices.Sorted(slices.Values(tt.want))) {
+			t.Errorf("%q: errors about %v, want %v", tt.args, keys, tt.want)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]size{"0": 0, "65536": 64 << 10, "64KiB": 64 << 10, "16MiB": 16 << 20, "1GiB": 1 << 30, "3 MiB": 3 << 20} {
+		var s size
+		if err := s.Set(text); err != nil || s != want {
+			t.Errorf("%q is %d, %v; want %d", text, s, err, want)
+		}
+		var again size
+		if err := again.Set(s.String()); err != nil || again != s {
+			t.Errorf("%q is written as %q", text, s.String())
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5MiB", "1KB", "MiB", "99999999999GiB"} {
+		var s size
+		if err := s.Set(text); err == nil {
+			t.Errorf("%q is read as %d", text, s)
+		}
+	}
+}
+
+func FuzzValues(f *testing.F) {
+	f.Add("10.0.0.0/8,::1")
+	f.Add("64KiB")
+	f.Add("0.5")
+	f.Add("a, b,c")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, v := range []interface {
+			Set(string) error
+			String() string
+		}{new(prefixes), new(size), new(share), new(words)} {
+			if v.Set(text) != nil {
+				continue
+			}
+			once := v.String()
+			if once == "" {
+				continue
+			}
+			if w, ok := v.(*words); ok {
+				w.given = false
+			}
+			if p, ok := v.(*prefixes); ok {
+				*p = nil
+			}
+			if err := v.Set(once); err != nil || v.String() != once {
+				t.Errorf("%T: %q is written as %q, and that as %q: %v", v, text, once, v.String(), err)
+			}
+		}
+	})
+}
+
+// All reasons for which a map is refused are in the documentation of metrics'
+// source, so that alarms can be written from it.
+func TestReasonsAreStable(t *testing.T) {
+	want := []string{"map_digest", "map_fleet", "map_fork", "map_format", "map_gate", "map_old", "map_panic", "map_scope", "map_suspect", "map_swap", "map_too_new", "map_untrusted"}
+	if got := slices.Sorted(slices.Values(feed.Reasons())); !slices.Equal(got, want) {
+		t.Errorf("reasons are %v", got)
+	}
+}
+
+func FuzzConfigFile(f *testing.F) {
+	f.Add("fleet shop\n# a comment\nlisten\nno-h2c\n\tsource  a b\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		fs := flag.NewFlagSet("", flag.ContinueOnError)
+		new(settings).flags(fs)
+		_ = configFile(fs)(strings.NewReader(text), func(name, value string) error {
+			if name == "" || strings.ContainsAny(name, " \t\n") || name[0] == '#' || strings.TrimSpace(value) != value {
+				t.Errorf("setting %q is %q", name, value)
+			}
+			return nil
+		})
+	})
+}
