@@ -31,8 +31,9 @@ func TestChaosLeavesNothingBehind(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	t.Run("run", func(t *testing.T) { chaos(t, length) })
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+2 })
-	if t.Failed() {
+	clean := func() bool { return runtime.NumGoroutine() <= before+2 }
+	eventually(t, "no goroutine is left", clean)
+	if !clean() {
 		stacks := make([]byte, 1<<20)
 		t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
 	}
@@ -101,8 +102,9 @@ func chaos(t *testing.T, length time.Duration) {
 	}()
 	r.use(endpoints[:3]...)
 
-	ctx, cancel := context.WithTimeout(t.Context(), length)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	start := time.Now()
 	var good, failed, wrong atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 16 {
@@ -125,6 +127,9 @@ func chaos(t *testing.T, length time.Duration) {
 	}
 	rnd := rand.New(rand.NewPCG(2, 2))
 	for ctx.Err() == nil {
+		if time.Since(start) > length && good.Load() >= 50 { // a busy machine takes longer
+			cancel()
+		}
 		time.Sleep(30 * time.Millisecond)
 		switch rnd.IntN(3) {
 		case 0:

@@ -38,15 +38,20 @@ type watch struct {
 	moved   atomic.Int64 // when something moved last, or a phase began
 	client  atomic.Int64 // since when the client's body is waited for; 0: it isn't
 	writing atomic.Bool  // to the client
+	stopped atomic.Bool
 }
 
 func (w *watch) start(limits *Timeouts, body time.Duration, end func(error)) {
 	w.limits, w.body, w.end = limits, body, end
 	w.epoch = time.Now()
-	w.timer = time.AfterFunc(w.period(), w.look)
+	w.timer = time.AfterFunc(endless(-1), w.look)
+	w.timer.Reset(w.period()) // not before look can see the timer
 }
 
-func (w *watch) stop() { w.timer.Stop() }
+func (w *watch) stop() {
+	w.stopped.Store(true)
+	w.timer.Stop()
+}
 
 // now returns the time since the epoch and one nanosecond, so that no time is
 // zero.
@@ -87,6 +92,9 @@ func (w *watch) look() {
 		if l := w.limits.Whole - time.Duration(now-1); l < left {
 			left, cause = l, errWhole
 		}
+	}
+	if w.stopped.Load() {
+		return
 	}
 	if left <= 0 {
 		w.end(cause)
