@@ -65,6 +65,7 @@ type Tenant struct {
 	Cell      cellway.CellID   `json:"cell"`                // its home: where its data is
 	Policy    string           `json:"policy,omitempty"`    // how it was placed: see PlacementPolicies
 	Request   string           `json:"request,omitempty"`   // the idempotency key that created it
+	Placed    uint64           `json:"placed,omitempty"`    // the change that put it into the map; 0 if its bucket was enough
 	Deleted   bool             `json:"deleted,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
 }

@@ -246,6 +246,75 @@ func TestGateSumsChangesOfTenMinutes(t *testing.T) {
 	t.Errorf("the gate let %d of 200 keys go in one ten minutes", moved)
 }
 
+// The limits are shares of the fleet: when it shrinks, what was let through
+// may exceed them. Only who moves more must confirm that.
+func TestGateBlamesNoChangeForThoseBeforeIt(t *testing.T) {
+	s := open(t, memstore.New())
+	fleet(t, s, routemap.Settings{Mapping: routemap.Full, Stateless: true}, 5)
+	for i := range 100 {
+		if _, _, err := s.PutTenant(t.Context(), by, control.Tenant{ID: cellway.TenantID(fmt.Sprintf("t%03d", i))}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pin := func(i int) error {
+		key := cellway.Key(fmt.Sprintf("t%03d", i))
+		home, err := s.Tenant(t.Context(), cellway.TenantID(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = s.PutOverride(t.Context(), by, override(key, cellway.Pin, other(home.Cell, 5)), 0)
+		return err
+	}
+	for i := range 20 { // one cell's share of 100
+		if err := pin(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 95; i < 100; i++ { // of 95 it is 19
+		if _, _, err := s.DeleteTenant(t.Context(), by, cellway.TenantID(fmt.Sprintf("t%03d", i)), 1); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+	}
+	if _, _, err := s.Drain(t.Context(), by, "cell-001", 0); err != nil {
+		t.Errorf("drain: %v", err)
+	}
+	if _, _, err := s.Undrain(t.Context(), by, "cell-001", 100); err != nil {
+		t.Errorf("undrain: %v", err)
+	}
+	if _, _, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "late"}, 0); err != nil {
+		t.Errorf("create: %v", err)
+	}
+	if err := pin(20); !errors.Is(err, cellway.ErrGate) {
+		t.Errorf("one more key was moved: %v", err)
+	}
+}
+
+// Whoever repeats a creation, since its answer was lost, waits for the change
+// that the first one made.
+func TestRepeatedCreationHasTheChangeOfTheFirst(t *testing.T) {
+	for _, strict := range []bool{true, false} {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{Mapping: routemap.Buckets, Strict: strict}, 2)
+		ask := control.Tenant{ID: "acme", Request: "sign-up-1"}
+		first, made, err := s.PutTenant(t.Context(), by, ask, 0)
+		if err != nil || (made.Seq > 0) != strict {
+			t.Fatalf("strict %v: change %d, %v", strict, made.Seq, err)
+		}
+		if _, _, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "other", Request: "sign-up-2"}, 0); err != nil {
+			t.Fatal(err)
+		}
+		again, repeated, err := s.PutTenant(t.Context(), by, ask, 0)
+		if err != nil || again.Revision != first.Revision || repeated.Seq != made.Seq {
+			t.Errorf("strict %v: revision %d and change %d, then %d and %d: %v", strict, first.Revision, made.Seq, again.Revision, repeated.Seq, err)
+		}
+		dry := by
+		dry.DryRun = true
+		if _, c, err := s.PutTenant(t.Context(), dry, ask, 0); err != nil || c.Seq != 0 {
+			t.Errorf("strict %v: a dry run has change %d, %v", strict, c.Seq, err)
+		}
+	}
+}
+
 func TestStaleRevisionIsRefused(t *testing.T) {
 	s := open(t, memstore.New())
 	fleet(t, s, routemap.Settings{}, 2)

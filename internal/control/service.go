@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -296,16 +297,17 @@ func (w *work) accept(at head) (changeEntry, head, error) {
 // minutes.
 func (w *work) gate(entry *changeEntry) error {
 	var window []windowEntry
-	sum := entry.Counts
+	before := routemap.Counts{Entries: entry.Counts.Entries, Buckets: entry.Counts.Buckets, Cells: entry.Counts.Cells}
 	for _, e := range w.head.Window {
 		if w.now.Sub(e.At) < gateWindow+windowSlot {
 			window = append(window, e)
-			sum = sum.Add(e.Counts)
+			before = before.Add(e.Counts)
 		}
 	}
+	sum := before.Add(entry.Counts)
 	causes := w.ask
 	if w.built == nil && !w.drain { // the first map takes nothing from anybody
-		causes = append(causes, sum.Exceeded()...)
+		causes = append(causes, added(before.Exceeded(), sum.Exceeded())...)
 	}
 	switch {
 	case len(causes) == 0:
@@ -317,6 +319,15 @@ func (w *work) gate(entry *changeEntry) error {
 		return &GateError{causes, sum, entry.Digest}
 	}
 	return nil
+}
+
+// added returns the causes that a change adds to. Limits are shares, so that one
+// may be exceeded since the fleet has become smaller; a change that moves nobody
+// answers for none of it.
+func added(before, sum []routemap.Cause) []routemap.Cause {
+	return slices.DeleteFunc(sum, func(c routemap.Cause) bool {
+		return slices.ContainsFunc(before, func(b routemap.Cause) bool { return b.Name == c.Name && b.Count >= c.Count })
+	})
 }
 
 // addToWindow joins changes of the same few seconds, so that the window stays

@@ -51,11 +51,18 @@ func (s *Service) Tenant(ctx context.Context, id cellway.TenantID) (t Tenant, er
 
 // PutTenant registers and places a tenant (at revision 0) or changes one. The
 // cell that it is placed in has its room reserved in the same transaction. A
-// creation with the Request of an earlier one returns what that one made.
+// creation with the Request of an earlier one returns what that one made, and
+// its change, which may be waited for.
 func (s *Service) PutTenant(ctx context.Context, call Call, set Tenant, at cellway.Revision) (t Tenant, c Change, err error) {
 	if err := set.validate(); err != nil {
 		return t, c, err
 	}
+	var repeated bool
+	defer func() {
+		if err == nil && repeated && !call.DryRun {
+			c.Seq = t.Placed
+		}
+	}()
 	c, err = s.write(ctx, call, func(w *work) error {
 		old, err := getTenant(w.tx, set.ID)
 		if err != nil && !errors.Is(err, cellway.ErrNotFound) {
@@ -64,7 +71,7 @@ func (s *Service) PutTenant(ctx context.Context, call Call, set Tenant, at cellw
 		switch {
 		case old.Revision == 0 && at == 0:
 			if done, err := w.asked(set); done.Revision > 0 || err != nil {
-				t = done
+				t, repeated = done, true
 				return err
 			}
 			t, err = w.place(set)
@@ -72,7 +79,7 @@ func (s *Service) PutTenant(ctx context.Context, call Call, set Tenant, at cellw
 		case old.Deleted:
 			return fmt.Errorf("tenant %s was deleted, and its name is not used again: %w", set.ID, cellway.ErrExists)
 		case at == 0 && set.Request != "" && set.Request == old.Request:
-			t = old
+			t, repeated = old, true
 			return nil
 		case at == 0:
 			return fmt.Errorf("tenant %s: %w", set.ID, cellway.ErrExists)
@@ -155,14 +162,18 @@ func (w *work) place(t Tenant) (Tenant, error) {
 	if err := reserve(w.tx, t, 1); err != nil {
 		return t, err
 	}
-	if err := putTenant(w.tx, &t); err != nil {
-		return t, err
-	}
 	if reuse {
 		w.cs.RemoveTombstones = append(w.cs.RemoveTombstones, cellway.Key(t.ID))
 	}
 	if override.Revision == 0 {
 		w.putHome(fleet, t)
+	}
+	t.Placed = 0
+	if !w.cs.IsEmpty() {
+		t.Placed = w.head.Seq + 1
+	}
+	if err := putTenant(w.tx, &t); err != nil {
+		return t, err
 	}
 	w.record("tenant.place", "tenant/"+string(t.ID), nil, t)
 	return t, nil
