@@ -16,7 +16,7 @@ type FleetSettings struct {
 	Stateless   bool                `json:"stateless,omitempty"`    // no tenant has data: owners may change freely
 	PassThrough bool                `json:"pass_through,omitempty"` // one active cell: forward requests without a usable key
 	CatchAll    cellway.CellID      `json:"catch_all,omitempty"`    // owner of keys that nothing else owns
-	Extractors  []cellway.Extractor `json:"extractors"`
+	Extractors  []cellway.Extractor `json:"extractors,omitempty"`
 }
 
 // A Fleet is the settings with what the store adds.
@@ -39,8 +39,8 @@ type Vector map[string]float64
 // is drained and undrained.
 type CellSettings struct {
 	Title     string            `json:"title,omitempty"`
-	Endpoints []string          `json:"endpoints"` // scheme://host:port
-	State     cellway.CellState `json:"state"`     // new, active or cordoned; see retire
+	Endpoints []string          `json:"endpoints,omitempty"` // scheme://host:port
+	State     cellway.CellState `json:"state"`               // new, active or cordoned; see retire
 	Guard     cellway.GuardKind `json:"guard"`
 	Region    string            `json:"region,omitempty"`
 	Zone      string            `json:"zone,omitempty"`

@@ -11,25 +11,24 @@ const ProblemType = "application/problem+json"
 
 // The values of [Problem.Code]. Each goes with one status.
 const (
-	CodeInvalid              = "invalid"                // 400: the input breaks a rule
-	CodeUnauthenticated      = "unauthenticated"        // 401: no token or certificate that is known
-	CodeForbidden            = "forbidden"              // 403: the role does not allow it
-	CodeNotFound             = "not_found"              // 404
-	CodeMethodNotAllowed     = "method_not_allowed"     // 405
-	CodeNotAcceptable        = "not_acceptable"         // 406: none of the media types asked for
-	CodeConflict             = "conflict"               // 412: the record changed since it was read
-	CodePreconditionRequired = "precondition_required"  // 428: If-Match is missing
-	CodeExists               = "exists"                 // 409: the name is taken, or was once
-	CodeNeedsMove            = "needs_move"             // 409: would part a tenant from its data
-	CodeGate                 = "gate"                   // 409: a person must confirm it
-	CodeNoRoom               = "no_room"                // 409: no cell can take the tenant
-	CodeInUse                = "in_use"                 // 409: tenants or keys depend on it
-	CodeKeyReused            = "idempotency_key_reused" // 422: the Idempotency-Key came with another request before
-	CodeBodyTooLarge         = "body_too_large"         // 413
-	CodeUnsupportedMedia     = "unsupported_media"      // 415: a body that is not JSON
-	CodeNotReady             = "not_ready"              // 503: try again later
-	CodeStoreDown            = "store_down"             // 503: the store can't be read or written now
-	CodeInternal             = "internal"               // 500: a fault; the log knows more
+	CodeInvalid              = "invalid"               // 400: the input breaks a rule
+	CodeUnauthenticated      = "unauthenticated"       // 401: no token or certificate that is known
+	CodeForbidden            = "forbidden"             // 403: the role does not allow it
+	CodeNotFound             = "not_found"             // 404
+	CodeMethodNotAllowed     = "method_not_allowed"    // 405
+	CodeNotAcceptable        = "not_acceptable"        // 406: none of the media types asked for
+	CodeConflict             = "conflict"              // 412: the record changed since it was read
+	CodePreconditionRequired = "precondition_required" // 428: If-Match is missing
+	CodeExists               = "exists"                // 409: the name is taken, or was once
+	CodeNeedsMove            = "needs_move"            // 409: would part a tenant from its data
+	CodeGate                 = "gate"                  // 409: a person must confirm it
+	CodeNoRoom               = "no_room"               // 409: no cell can take the tenant
+	CodeInUse                = "in_use"                // 409: tenants or keys depend on it
+	CodeBodyTooLarge         = "body_too_large"        // 413
+	CodeUnsupportedMedia     = "unsupported_media"     // 415: a body that is not JSON
+	CodeNotReady             = "not_ready"             // 503: try again later
+	CodeStoreDown            = "store_down"            // 503: the store can't be read or written now
+	CodeInternal             = "internal"              // 500: a fault; the log knows more
 )
 
 // A Problem is the body of every answer that is not a success (RFC 9457).

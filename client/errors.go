@@ -45,7 +45,6 @@ var sentinels = map[string]error{
 	api.CodeInvalid:              cellway.ErrInvalid,
 	api.CodeBodyTooLarge:         cellway.ErrInvalid,
 	api.CodeUnsupportedMedia:     cellway.ErrInvalid,
-	api.CodeKeyReused:            cellway.ErrInvalid,
 	api.CodeUnauthenticated:      ErrUnauthenticated,
 	api.CodeForbidden:            cellway.ErrForbidden,
 	api.CodeNotFound:             cellway.ErrNotFound,

@@ -22,7 +22,6 @@ var (
 	errNoRoute         = errors.New("no such route")
 	errMethod          = errors.New("no such method here")
 	errCrossOrigin     = errors.New("refused: a browser sent it for another site")
-	errKeyReused       = errors.New("the idempotency key came with another request before")
 )
 
 // statuses is the one place where an error becomes a status. The first row
@@ -40,7 +39,6 @@ var statuses = []struct {
 	{errPrecondition, http.StatusPreconditionRequired, api.CodePreconditionRequired, "name the revision that you read"},
 	{errTooLarge, http.StatusRequestEntityTooLarge, api.CodeBodyTooLarge, "body too large"},
 	{errMedia, http.StatusUnsupportedMediaType, api.CodeUnsupportedMedia, "not JSON"},
-	{errKeyReused, http.StatusUnprocessableEntity, api.CodeKeyReused, "idempotency key reused"},
 	{cellway.ErrGate, http.StatusConflict, api.CodeGate, "a person must confirm this"},
 	{cellway.ErrNeedsMove, http.StatusConflict, api.CodeNeedsMove, "needs a move"},
 	{cellway.ErrNoRoom, http.StatusConflict, api.CodeNoRoom, "no cell has room"},
