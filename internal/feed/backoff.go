@@ -14,13 +14,15 @@ func jitter(d time.Duration) time.Duration {
 }
 
 // doubling returns the n-th pause, n from 1, that starts at first and doubles
-// up to most, jittered.
+// up to most, longer or shorter by up to half, so that those who fail together
+// don't come back together.
 func doubling(n int, first, most time.Duration) time.Duration {
 	d := first
 	for ; n > 1 && d < most; n-- {
 		d *= 2
 	}
-	return jitter(min(d, most))
+	d = min(d, most)
+	return d/2 + rand.N(d)
 }
 
 // Pauses after a source could not be asked, and before a refused version is
@@ -28,7 +30,7 @@ func doubling(n int, first, most time.Duration) time.Duration {
 // keeps others from being heard of.
 const (
 	sourceFirst = 500 * time.Millisecond
-	sourceMost  = 15 * time.Second
+	sourceMost  = 10 * time.Second
 	refuseFirst = time.Second
 	refuseMost  = 5 * time.Minute
 

@@ -90,6 +90,7 @@ type source struct {
 	pass      cellway.Version // refused, so that only what is newer is asked for
 	passUntil time.Time       // when it is asked for again; zero: not before everything is
 	bans      bans
+	told      map[string]time.Time // when a refusal for that reason was last an error in the log
 }
 
 // New returns a feed. It starts nothing: see [Feed.Run].

@@ -270,7 +270,7 @@ func TestSickAnswersChangeNothing(t *testing.T) {
 				manifests, parts := b.src.asked()
 				b.wait(time.Hour)
 				manifests2, parts2 := b.src.asked()
-				if m, p := manifests2-manifests, parts2-parts; m > 300 || p > 60 {
+				if m, p := manifests2-manifests, parts2-parts; m > 450 || p > 60 {
 					t.Errorf("in an hour %d manifests and %d parts were asked for", m, p)
 				}
 				b.want(1, 2)

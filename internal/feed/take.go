@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -84,15 +85,16 @@ func (f *Feed) useLoaded(a *accepted) {
 // everything is, or when what it was refused for changes. The feed's mu is
 // held.
 //
-// Nobody vouches for the version of a manifest that no trusted key signed: a
-// flipped bit or a stranger may have made it as high as can be. So it is passed
+// Nobody vouches for the version of a manifest that no trusted key signed, or
+// that is of another fleet: a flipped bit or a stranger may have made it as high
+// as can be. So it is passed
 // over for a moment only, as otherwise true maps below it would not be heard of.
 func (s *source) passOver(v cellway.Version, b ban) {
 	s.pass, s.passUntil = v, time.Time{}
 	switch b.reason {
 	case ReasonDigest, ReasonFormat, ReasonPanic, ReasonSwap:
 		s.passUntil = b.until
-	case ReasonUntrusted:
+	case ReasonUntrusted, ReasonFleet:
 		s.passUntil = time.Now().Add(untrustedMost)
 		if b.until.Before(s.passUntil) {
 			s.passUntil = b.until
@@ -102,14 +104,28 @@ func (s *source) passOver(v cellway.Version, b ban) {
 
 // refuse counts and logs a refusal.
 func (f *Feed) refuse(s *source, v cellway.Version, d routemap.Digest, reason string, err error) {
-	f.log.Error("map refused; the map in use stays", "source", s.String(), "map_version", v, "reason", reason, "error", err)
+	now := time.Now()
+	level := slog.LevelError
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refused.add(v, d, s.String(), reason, err, time.Now())
-	if reason != ReasonUntrusted {
-		f.seen = max(f.seen, v) // else nobody vouches for v
+	if s.told == nil {
+		s.told = map[string]time.Time{}
 	}
+	if at, ok := s.told[reason]; ok && now.Sub(at) < tellEvery {
+		level = slog.LevelDebug
+	} else {
+		s.told[reason] = now
+	}
+	f.refused.add(v, d, s.String(), reason, err, now)
+	if reason != ReasonUntrusted && reason != ReasonFleet {
+		f.seen = max(f.seen, v) // else nobody of this fleet vouches for v
+	}
+	f.mu.Unlock()
+	f.log.Log(context.Background(), level, "map refused; the map in use stays", "source", s.String(), "map_version", v, "reason", reason, "error", err)
 }
+
+// tellEvery is how often a refusal by the same source for the same reason is an
+// error in the log: a publisher may bring five versions a second.
+const tellEvery = 10 * time.Second
 
 // refuseKept counts and logs that a map of our own disk can't be used.
 func (f *Feed) refuseKept(a *accepted, err error) {

@@ -26,6 +26,15 @@ type routerStatus struct {
 	Ready     bool      `json:"ready"`
 	InFlight  int64     `json:"in_flight"`
 	Tunnels   int64     `json:"tunnels"`
+
+	// Keyless are the most frequent methods and first path segments of what a
+	// fleet that passes requests through without a key does so with.
+	Keyless []keyless `json:"keyless,omitempty"`
+}
+
+type keyless struct {
+	Route    string `json:"route"`
+	Requests uint64 `json:"requests"`
 }
 
 // adminHandler answers people and their tools. It changes nothing.
@@ -70,9 +79,11 @@ func (d *daemon) status() mapStatus {
 		ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: d.addresses(), Ready: d.rt.Ready() == nil,
 		InFlight: st.InFlight, Tunnels: st.Tunnels,
 	}}
+	for _, l := range st.Keyless {
+		s.Router.Keyless = append(s.Router.Keyless, keyless{l.Name, l.Requests})
+	}
 	if d.reporter != nil {
-		r := d.reporter.Status()
-		s.Reports = &r
+		s.Reports = new(d.reporter.Status())
 	}
 	return s
 }

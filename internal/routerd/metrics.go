@@ -13,6 +13,9 @@ func metrics() []telemetry.Metric {
 	gauge := func(name, help string, labels ...string) telemetry.Metric {
 		return telemetry.Metric{Name: "cellway_router_" + name, Kind: telemetry.Gauge, Help: help, Labels: labels}
 	}
+	histogram := func(name, help string, labels ...string) telemetry.Metric {
+		return telemetry.Metric{Name: "cellway_router_" + name, Kind: telemetry.Histogram, Help: help, Labels: labels}
+	}
 	return []telemetry.Metric{
 		gauge("ready", "1 if there is a map and the router is not stopping."),
 		gauge("stopping", "1 from the signal to stop until the end."),
@@ -53,7 +56,7 @@ func metrics() []telemetry.Metric {
 		counter("resent_total", "Requests sent once more because a guard refused them.", "cell"),
 		counter("mismatches_total", "Requests that a guard refused for good: an alarm.", "cell"),
 		counter("ended_total", "Requests and tunnels ended after a swap or a stop."),
-		telemetry.Metric{Name: "cellway_router_added_seconds", Kind: telemetry.Histogram, Help: "Time that requests spent in the router itself, waiting for no cell."},
+		histogram("added_seconds", "Time that requests spent in the router itself, waiting for no cell."),
 		gauge("in_flight", "Requests served now, tunnels excepted."),
 		gauge("tunnels", "Upgraded connections now."),
 		counter("access_log_dropped_total", "Lines of the access log that could not be written in time."),
@@ -64,8 +67,7 @@ func metrics() []telemetry.Metric {
 		counter("cell_failures_total", "Requests that failed between router and cell, by how: connect, timeout, protocol.", "cell", "how"),
 		counter("cell_refused_total", "Requests refused before they were sent: saturated, or breaker open.", "cell", "why"),
 		counter("cell_client_gone_total", "Requests whose client went away first.", "cell"),
-		gauge("cell_first_byte_p50_seconds", "Median of the time to an answer's head, since the start.", "cell"),
-		gauge("cell_first_byte_p99_seconds", "99th percentile of the time to an answer's head, since the start.", "cell"),
+		histogram("cell_first_byte_seconds", "Time from the choice of an endpoint to the answer's head.", "cell"),
 		gauge("cell_in_flight", "Requests to the cell now, tunnels excepted.", "cell"),
 		gauge("cell_pending", "Requests that wait for a place in the cell now.", "cell"),
 		gauge("cell_tunnels", "Tunnels to the cell now.", "cell"),
