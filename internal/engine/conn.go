@@ -37,8 +37,9 @@ type Conn struct {
 	ready   int
 	stand   string // what is left of a refusedHead
 	err     error  // after which nothing more is given
-	thrown  int    // bytes thrown away after a refusal
 
+	thrown   atomic.Int64 // bytes thrown away after a refusal
+	reading  atomic.Bool
 	hijacked atomic.Bool
 	refusal  atomic.Uint32 // the Reason of a refusal; the reader alone sets it
 	linger   atomic.Bool   // Close waits for the client
@@ -70,6 +71,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	c.reading.Store(true)
+	defer c.reading.Store(false)
 	for {
 		switch {
 		case c.ready > 0:
@@ -192,9 +195,9 @@ func (c *Conn) drop(n int) {
 func (c *Conn) throwAway() error {
 	b := c.checker.getBuffer()
 	defer c.checker.putBuffer(b)
-	for c.thrown < lingerMost {
+	for c.thrown.Load() < lingerMost {
 		n, err := c.Conn.Read(b[:cap(b)])
-		c.thrown += n
+		c.thrown.Add(int64(n))
 		if err != nil {
 			return err
 		}
@@ -204,8 +207,9 @@ func (c *Conn) throwAway() error {
 
 // Close closes the connection. After a refusal it first lets the client finish
 // for a moment: closing with unread bytes would destroy the answer on its way.
+// With a read under way it is the server that closes all it has, at once.
 func (c *Conn) Close() error {
-	if c.linger.CompareAndSwap(true, false) {
+	if c.linger.CompareAndSwap(true, false) && !c.reading.Load() {
 		c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
 		if c.CloseWrite() == nil {
 			c.throwAway()
