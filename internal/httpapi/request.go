@@ -163,6 +163,11 @@ func body[T any](q *request) (v T) {
 		q.wrong("%w: send Content-Type: application/json, not %q", errMedia, q.Header.Get("Content-Type"))
 		return v
 	}
+	// Not every connection has deadlines; the server's own bounds the head.
+	conn := http.NewResponseController(q.w)
+	if conn.SetReadDeadline(time.Now().Add(bodyWithin)) == nil {
+		defer conn.SetReadDeadline(time.Time{})
+	}
 	dec := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, maxBody))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&v)
@@ -179,8 +184,12 @@ func body[T any](q *request) (v T) {
 	return v
 }
 
-// maxBody bounds a JSON body in bytes.
-const maxBody = 1 << 20
+// maxBody bounds a JSON body in bytes, and bodyWithin the time that it takes to
+// arrive.
+const (
+	maxBody    = 1 << 20
+	bodyWithin = 30 * time.Second
+)
 
 // revision reads what the write says it read: If-Match with the record's
 // revision, or If-None-Match: * for a record that must not exist, which is
