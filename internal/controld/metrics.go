@@ -3,6 +3,7 @@ package controld
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/httpapi"
@@ -17,6 +18,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	overdue  prometheus.Gauge
+	inFlight atomic.Int64
 }
 
 func newMetrics(svc *control.Service) *metrics {
@@ -30,7 +32,10 @@ func newMetrics(svc *control.Service) *metrics {
 		overdue: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "cellway_control_overrides_overdue", Help: "Overrides whose review_by has passed."}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.overdue, &fleetCollector{svc},
+	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "cellway_control_requests_in_flight", Help: "Requests being answered, those that wait on purpose included."},
+		func() float64 { return float64(m.inFlight.Load()) })
+	m.registry.MustRegister(inFlight, m.requests, m.duration, m.overdue, &fleetCollector{svc},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -38,6 +43,15 @@ func newMetrics(svc *control.Service) *metrics {
 func (m *metrics) observe(s httpapi.Served) {
 	m.requests.WithLabelValues(s.Route, strconv.Itoa(s.Status)).Inc()
 	m.duration.WithLabelValues(s.Route).Observe(s.Elapsed.Seconds())
+}
+
+// counted counts the requests that h is answering.
+func (m *metrics) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.inFlight.Add(1)
+		defer m.inFlight.Add(-1)
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (m *metrics) handler() http.Handler {

@@ -174,7 +174,7 @@ func (s *Server) Run(ctx context.Context) error {
 			s.log.Error("not closed cleanly", "error", err)
 		}
 	}()
-	api := s.httpServer(s.api)
+	api := s.httpServer(s.metrics.counted(s.api))
 	group, working := errgroup.WithContext(ctx)
 	// The publisher outlives the servers: what they accepted last goes out.
 	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
