@@ -1,4 +1,4 @@
-// Command cellway runs and looks after a fleet of cells.
+// Command cellway is the command line of a fleet of cells.
 package main
 
 import (

@@ -1,5 +1,7 @@
-// Package control holds the use cases of the control plane: what people and
-// machines may ask of it, and the rules that hold whoever asks.
+// Package control holds the use cases of the control plane.
+//
+// They are what people and machines may ask of it, with the rules that hold
+// whoever asks.
 //
 // # One write
 //

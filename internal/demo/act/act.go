@@ -1,5 +1,7 @@
-// Package act holds the acts of the demo as data: what each does to which cell,
-// what it undoes, and whose tenants it may touch.
+// Package act holds the acts of the demo as data.
+//
+// Each says what it does to which cell, what it undoes, and whose tenants it
+// may touch.
 //
 // A [Runner] plays one act at a time on a [Fleet], while package load sends the
 // tenants' requests, and hands what was measured to package report. What an

@@ -1,5 +1,7 @@
-// Package fleet runs the demo's fleet: a control plane, routers and cells, each
-// a process of its own on this machine, all the same executable.
+// Package fleet runs the demo's fleet, each part of it a process of its own.
+//
+// There are a control plane, routers and cells, on this machine, all from the
+// same executable.
 //
 // It is what the acts are played on: every deed is a signal to a process, or a
 // request to the control plane's API, as an operator's would be. Nothing

@@ -1,5 +1,7 @@
-// Package load sends the traffic of a few thousand tenants to a fleet of cells
-// that run package orders, checks every answer, and records who was touched.
+// Package load sends the traffic of a few thousand tenants to a fleet of cells.
+//
+// The cells run package orders. Every answer is checked, and who was touched is
+// recorded.
 //
 // The load is open: a request is due at a time that no answer moves, and its
 // latency counts from then on, so a stalled fleet shows as slow requests, not
