@@ -281,6 +281,69 @@ func TestAccessLogCanBeMovedAway(t *testing.T) {
 	p.eventually("a line in the new file", func() error { return logged("access.log", "globex") })
 }
 
+// HTTP/2 in cleartext is for those who know beforehand that it is spoken.
+func TestCleartextHTTP2(t *testing.T) {
+	f := newFleet(t)
+	for _, tt := range []struct {
+		flag string
+		want bool
+	}{{"--no-h2c=false", true}, {"--no-h2c", false}} {
+		p := f.start(f.args(tt.flag)...)
+		p.ready()
+		protocols := new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+		req, err := http.NewRequest(http.MethodGet, p.listen[0]+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Tenant-Id", "acme")
+		tr := &http.Transport{Protocols: protocols}
+		resp, err := tr.RoundTrip(req)
+		if got := err == nil && resp.ProtoMajor == 2 && resp.StatusCode == http.StatusOK; got != tt.want {
+			t.Errorf("%s: %+v, %v", tt.flag, resp, err)
+		}
+		if err == nil {
+			resp.Body.Close()
+		}
+		tr.CloseIdleConnections()
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The last addresses of cells' names are kept for a start without name
+// resolution.
+func TestAddressesOfNamesAreKept(t *testing.T) {
+	f := newFleet(t)
+	cell := *f.last.Cell("cell-001")
+	cell.Endpoints = []string{strings.Replace(cell.Endpoints[0], "127.0.0.1", "localhost", 1)}
+	m, err := f.last.Apply(routemap.ChangeSet{Cells: []cellway.Cell{cell}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.publish(m)
+	p := f.start(f.args()...)
+	p.ready()
+	p.eventually("the name to be resolved", func() error {
+		if status, body := p.get(p.listen[0]+"/", "acme"); status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
+	if err := p.end(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := feed.OpenStore(f.path("state"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.Addresses()["localhost"]; len(got) == 0 {
+		t.Errorf("kept are %v", s.Addresses())
+	}
+}
+
 func TestConnectionsWaitAtTheLimit(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--max-connections", "1", "--drain-timeout", "300ms")...)
