@@ -1,5 +1,7 @@
-// Package demo shows on one machine what cells are for: it starts a fleet, lets
-// thousands of tenants use it, and breaks one thing after the other.
+// Package demo shows on one machine what cells are for.
+//
+// It starts a fleet, lets thousands of tenants use it, and breaks one thing
+// after the other.
 //
 // [Run] is the whole of it. The fleet is real: a control plane, routers and
 // cells, each a process of its own (package fleet). Acts say what goes wrong
@@ -77,9 +79,10 @@ func (c Config) orDefault() Config {
 // maxTenants bounds the load that one machine is asked for.
 const maxTenants = 20_000
 
-// Run starts a fleet, plays the script and returns what came of it. With a
-// view it goes on until somebody quits, if there is no script or the fleet is
-// to be kept. Nothing of the fleet is left when it returns.
+// Run starts a fleet, plays the script and returns what came of it, as far as
+// it came. With a view it goes on until somebody quits, if there is no script or
+// the fleet is to be kept. Nothing of the fleet is left when it returns. If ctx
+// ends before the script does, the error is that of ctx.
 func Run(ctx context.Context, cfg Config) (report.Report, error) {
 	cfg = cfg.orDefault()
 	var acts []act.Act
@@ -134,6 +137,7 @@ func run(ctx context.Context, cfg Config, acts []act.Act, dir string) (report.Re
 	fleetDone := make(chan error, 1)
 	go func() { fleetDone <- f.Run(fleetCtx) }()
 
+	caller := ctx
 	users, ctx := errgroup.WithContext(ctx)
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
@@ -154,5 +158,10 @@ func run(ctx context.Context, cfg Config, acts []act.Act, dir string) (report.Re
 		fmt.Fprint(cfg.Progress, f.Logs(20))
 	}
 	endFleet()
-	return d.report(), errors.Join(err, <-fleetDone)
+	err = errors.Join(err, <-fleetDone)
+	rep := d.report()
+	if err == nil && caller.Err() != nil && len(rep.Acts) < len(acts) {
+		err = fmt.Errorf("after %d of %d acts: %w", len(rep.Acts), len(acts), caller.Err())
+	}
+	return rep, err
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os/exec"
@@ -159,4 +160,32 @@ func TestAKeptFleetAnswersAtThePrintedAddressesUntilItIsInterrupted(t *testing.T
 	if _, err := http.Get(line[3]); err == nil {
 		t.Error("the router is still there")
 	}
+}
+
+func TestAnInterruptedScriptIsAnErrorAndLeavesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs real processes")
+	}
+	path := program(t)
+	ownTemp(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	progress := &cutter{at: "SIGKILL to cell-001", cut: interrupt}
+	rep, err := Run(ctx, Config{Path: path, Tenants: 60, For: time.Hour, Progress: progress})
+	if !errors.Is(err, context.Canceled) || len(rep.Acts) != 0 {
+		t.Errorf("got %d acts, %v", len(rep.Acts), err)
+	}
+}
+
+// A cutter calls cut when it is told something.
+type cutter struct {
+	at  string
+	cut func()
+}
+
+func (c *cutter) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), c.at) {
+		c.cut()
+	}
+	return len(p), nil
 }
