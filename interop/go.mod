@@ -8,6 +8,7 @@ replace github.com/cellway/cellway => ..
 
 require (
 	github.com/cellway/cellway v0.0.0-00010101000000-000000000000
+	github.com/coder/websocket v1.8.15
 	google.golang.org/grpc v1.85.0
 )
 
