@@ -35,6 +35,7 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values) 
 				return
 			}
 			q.Set("after", page.Next)
+			q.Del("last") // of the journal: where to start
 		}
 	}
 }

@@ -41,6 +41,7 @@ func (c *Client) Change(ctx context.Context, id string) (out api.ChangeStatus, e
 // beginning and takes all.
 type JournalFilter struct {
 	After   uint64 // the number of the last entry that is known already
+	Last    uint64 // instead of After: look at only so many, the newest
 	Subject string // as in "cell/cell-002"
 }
 
@@ -49,6 +50,9 @@ func (c *Client) Journal(ctx context.Context, f JournalFilter) iter.Seq2[api.Jou
 	q := url.Values{}
 	if f.After > 0 {
 		q.Set("after", strconv.FormatUint(f.After, 10))
+	}
+	if f.Last > 0 {
+		q.Set("last", strconv.FormatUint(f.Last, 10))
 	}
 	if f.Subject != "" {
 		q.Set("subject", f.Subject)

@@ -29,12 +29,15 @@ func (a *app) journalCommand() *cobra.Command {
 				return err
 			}
 			f := client.JournalFilter{After: after, Subject: subject}
+			if after == 0 && subject == "" && last > 0 {
+				f.Last = uint64(last) // the rest need not travel
+			}
 			var entries []api.JournalEntry
 			for e, err := range cl.Journal(cmd.Context(), f) {
 				if err != nil {
 					return err
 				}
-				f.After = e.Number
+				f.After, f.Last = e.Number, 0
 				if entries = append(entries, e); last > 0 && len(entries) > last {
 					entries = entries[1:]
 				}

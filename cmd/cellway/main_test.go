@@ -75,6 +75,8 @@ func TestScripts(t *testing.T) {
 					"service":  service,
 					"freeport": freePort,
 					"through":  through,
+
+					"eventually": eventually,
 				},
 				Condition: func(cond string) (bool, error) { return cond == store, nil },
 			})
@@ -271,6 +273,24 @@ func through(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(end) {
 			ts.Fatalf("router %s: %v", args[0], err)
+		}
+	}
+}
+
+// eventually waits until a file that another command writes matches:
+// eventually FILE REGEXP.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: eventually FILE REGEXP")
+	}
+	want := regexp.MustCompile(args[1])
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && want.Match(text) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s does not match %s: %v\n%s", args[0], args[1], err, text)
 		}
 	}
 }

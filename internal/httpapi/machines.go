@@ -50,10 +50,11 @@ const (
 	maxReportCells   = 4096
 	maxReportTenants = 100
 	maxReportRefused = 100
+	maxReport        = 32 << 20 // bytes
 )
 
 func (s *Server) report(q *request) (*answer, error) {
-	in := body[api.RouterReport](q)
+	in := bodyAtMost[api.RouterReport](q, maxReport)
 	rep := control.Report{
 		Fleet: in.Fleet, Build: in.Build, Started: in.StartedAt, Listen: in.Listen, Version: in.MapVersion, Seen: in.SeenVersion, Leaving: in.Leaving,
 	}
@@ -122,11 +123,21 @@ func (s *Server) getChange(q *request) (*answer, error) {
 }
 
 func (s *Server) listJournal(q *request) (*answer, error) {
-	after := q.number("after", 0)
+	after, last := q.number("after", 0), q.number("last", 0)
 	_, limit := q.page()
 	subject := q.param("subject")
+	if after > 0 && last > 0 {
+		q.wrong("query parameters after and last name two places to start from; give one: %w", cellway.ErrInvalid)
+	}
 	if err := q.done(); err != nil {
 		return nil, err
+	}
+	if last > 0 {
+		end, err := s.service.JournalEnd(q.Context())
+		if err != nil {
+			return nil, err
+		}
+		after = end - min(end, last)
 	}
 	lines, next, err := s.service.Journal(q.Context(), after, limit, subject)
 	if err != nil {

@@ -158,7 +158,9 @@ func (q *request) pathKey() cellway.Key {
 }
 
 // body decodes the JSON body.
-func body[T any](q *request) (v T) {
+func body[T any](q *request) T { return bodyAtMost[T](q, maxBody) }
+
+func bodyAtMost[T any](q *request, most int64) (v T) {
 	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		q.wrong("%w: send Content-Type: application/json, not %q", errMedia, q.Header.Get("Content-Type"))
 		return v
@@ -168,7 +170,7 @@ func body[T any](q *request) (v T) {
 	if conn.SetReadDeadline(time.Now().Add(bodyWithin)) == nil {
 		defer conn.SetReadDeadline(time.Time{})
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, maxBody))
+	dec := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, most))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&v)
 	if err == nil {

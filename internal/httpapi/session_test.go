@@ -338,6 +338,11 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 		t.Errorf("the journal does not tell of the drain: %+v", journal.Items)
 	}
 	x.no(api.CodeInvalid, "GET", "/v1/journal?after=first", nil)
+	x.no(api.CodeInvalid, "GET", "/v1/journal?after=1&last=1", nil)
+	x.ok(&journal, "GET", "/v1/journal?last=1", nil)
+	if end, err := svc.JournalEnd(t.Context()); err != nil || len(journal.Items) != 1 || journal.Items[0].Number != end {
+		t.Errorf("the last act is %+v, want number %d", journal.Items, end)
+	}
 
 	// The rest.
 	x.ok(&tenant, "GET", "/v1/tenants/globex", nil)
