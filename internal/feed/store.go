@@ -283,18 +283,22 @@ func (s *Store) best(ring routemap.Keyring, fleet string, skip []generationName)
 	return nil, suspect
 }
 
-// loadOne reads one version back, suspect or not.
-func (s *Store) loadOne(name generationName, ring routemap.Keyring, fleet string) (*accepted, error) {
+// above returns the newest map on the disk above version that can be used,
+// suspect or not; or nil.
+func (s *Store) above(version cellway.Version, ring routemap.Keyring, fleet string) *accepted {
 	s.files.Lock()
 	defer s.files.Unlock()
-	if _, ok := s.gens[name]; !ok {
-		return nil, fmt.Errorf("version %v is not on the disk: %w", name.version, cellway.ErrNotFound)
-	}
-	a, err := s.load(name, ring, fleet)
-	if err != nil {
+	for _, name := range s.names() {
+		if name.version <= version {
+			break
+		}
+		a, err := s.load(name, ring, fleet)
+		if err == nil {
+			return a
+		}
 		s.unusable(name, err)
 	}
-	return a, err
+	return nil
 }
 
 // unusable logs why a kept map can't be used, and counts it if the disk is to

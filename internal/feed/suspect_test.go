@@ -122,6 +122,25 @@ func TestASuspectIsTriedAgainLaterAndLater(t *testing.T) {
 	}
 }
 
+// If the newest suspect is not on the disk, the newest that is there is tried.
+func TestASuspectIsTriedFromTheDiskWithSourcesGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := goodThenBad(t)
+		b.startCrashing(3, 2)
+		b.start()
+		b.src.set(b.pub.overlay()) // over the bad base: refused, and so not on the disk
+		b.wait(5 * time.Second)
+		b.want(1)
+		b.src.fail(errors.New("down"))
+		b.wait(2 * time.Minute)
+		b.want(1, 2)
+		if st := b.feed.Status(); st.Fallback || len(st.Suspects) > 0 {
+			t.Errorf("after it has lived: fallback %v, suspects %v", st.Fallback, st.Suspects)
+		}
+		b.end()
+	})
+}
+
 func TestCrashOnTheFallbackTooAcquitsTheSuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := goodThenBad(t)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -171,7 +172,13 @@ func (f *Feed) retry(now time.Time) {
 		f.lift(name)
 		f.Refresh()
 	case disk:
-		if a, err := f.store.loadOne(name, f.cfg.Keys.Keyring(), f.cfg.Fleet); err == nil {
+		if a := f.store.above(f.inUseVersion(), f.cfg.Keys.Keyring(), f.cfg.Fleet); a != nil {
+			tried := nameOf(a.m.Manifest())
+			f.mu.Lock()
+			if t.suspect != nil {
+				t.suspect = &tried // what is in use then is no fallback
+			}
+			f.mu.Unlock()
 			if err := f.swap(a); err != nil {
 				f.refuseKept(a, err)
 			}
@@ -182,6 +189,16 @@ func (f *Feed) retry(now time.Time) {
 		}
 		f.mu.Unlock()
 	}
+}
+
+// inUseVersion returns the version of the map in use, 0 without one.
+func (f *Feed) inUseVersion() cellway.Version {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inUse == nil {
+		return 0
+	}
+	return f.inUse.m.Version()
 }
 
 // lift lets suspects be used once more. That it is tried is on the disk first.

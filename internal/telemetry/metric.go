@@ -139,12 +139,9 @@ func Table(metrics []Metric) string {
 	var b strings.Builder
 	b.WriteString("| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range metrics {
-		labels := ""
-		for i, l := range m.Labels {
-			if i > 0 {
-				labels += ", "
-			}
-			labels += "`" + l + "`"
+		labels := strings.Join(m.Labels, "`, `")
+		if labels != "" {
+			labels = "`" + labels + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Kind, labels, strings.ReplaceAll(m.Help, "|", "\\|"))
 	}
