@@ -185,15 +185,16 @@ func routersRestarted() Act {
 	}
 }
 
+// corruptMap serves good maps again within its window: routers don't ask a
+// source that answers nonsense in a hot loop, so they need a moment to notice.
 func corruptMap() Act {
+	mend := Step{0.4, "serve good maps again", func(ctx context.Context, s Stage) error { return s.Fleet.MendMap(ctx) }}
 	return Act{
 		Name: "corrupt-map", Title: "a corrupt map is served to the routers", Limit: limit,
 		Steps: []Step{{0.05, "damage every map on its way to the routers", func(ctx context.Context, s Stage) error {
 			return s.Fleet.CorruptMap(ctx)
-		}}},
-		Repair: []Step{{Say: "serve good maps again", Do: func(ctx context.Context, s Stage) error {
-			return s.Fleet.MendMap(ctx)
-		}}},
+		}}, mend},
+		Repair: []Step{{Say: "see that every router has the newest map", Do: mend.Do}},
 	}
 }
 

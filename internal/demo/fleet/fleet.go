@@ -64,6 +64,7 @@ type Fleet struct {
 	ring   routemap.Keyring
 
 	trusted string // the keyring's file, for routers
+	mended  string // the change of the last MendMap; acts are played one at a time
 
 	control *proc.Process
 	routers []*part

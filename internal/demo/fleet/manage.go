@@ -242,12 +242,14 @@ func refusals(s feed.Status) (n uint64) {
 // MendMap implements act.Routers. It returns when a good version has reached
 // every router.
 func (f *Fleet) MendMap(ctx context.Context) error {
-	f.mirror.damage.Store(false)
-	change, err := f.newVersion(ctx)
+	var err error
+	if f.mirror.damage.Swap(false) {
+		f.mended, err = f.newVersion(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	return f.heard(ctx, change)
+	return f.heard(ctx, f.mended)
 }
 
 // newVersion makes a change that alters no routing, and returns its id.
