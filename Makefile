@@ -1,6 +1,6 @@
 # A menu. Each target is a line that also works by hand; run "make" to read it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench crash demo docs
+.PHONY: help build test race lint fuzz bench crash interop demo docs
 
 # How long each fuzz function runs, which benchmarks, and how often the control
 # plane is killed: make fuzz FOR=1m, make bench RUN=Lookup, make crash KILLS=100
@@ -31,6 +31,9 @@ bench: ## the named benchmarks (RUN=Lookup for some of them)
 
 crash: ## a control plane at work is killed over and over (KILLS=60)
 	go test -race -count=1 -v -timeout=30m ./internal/crashtest -kills $(KILLS)
+
+interop: ## real clients against the router: gRPC, WebSocket, curl, wrk, h2load, h2spec, Chromium
+	go -C interop test -count=1 -timeout=15m ./...
 
 demo: ## a whole fleet on this machine, with things going wrong in it
 	go run ./cmd/cellway demo
