@@ -139,3 +139,105 @@ func TestDocsReference(t *testing.T) {
 		})
 	}
 }
+
+// A manual lists what the reference files say: the flags of each command.
+type manual map[string][]string // "cellway cell add": -h's lines
+
+func readManual(t *testing.T) manual {
+	t.Helper()
+	files, err := filepath.Glob("docs/reference/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no reference: %v", err)
+	}
+	m := manual{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := ""
+		for line := range strings.Lines(string(text)) {
+			if name, ok := strings.CutPrefix(line, "$ "); ok {
+				command = strings.TrimSuffix(name, " -h\n")
+			}
+			m[command] = append(m[command], line)
+		}
+	}
+	return m
+}
+
+var longFlag = regexp.MustCompile(`^--?([a-z][a-z-]*)`)
+
+// check returns what is wrong with a command line that a document shows, "" if
+// nothing is.
+func (m manual) check(line string) string {
+	words := strings.Fields(line)
+	command := words[0]
+	if _, ok := m[command]; !ok {
+		return "" // not ours
+	}
+	for _, word := range words[1:] {
+		if _, ok := m[command+" "+word]; !ok {
+			if word[0] != '-' && len(subcommands(strings.Join(m[command], ""))) > 0 && word[0] >= 'a' && word[0] <= 'z' {
+				return fmt.Sprintf("%s has no command %q", command, word)
+			}
+			break
+		}
+		command += " " + word
+	}
+	for _, word := range words[1:] {
+		f := longFlag.FindStringSubmatch(word)
+		if f == nil {
+			continue
+		}
+		has := regexp.MustCompile(`(?m)^\s+(-[a-zA-Z], )?--?` + regexp.QuoteMeta(f[1]) + `\b`)
+		if !has.MatchString(strings.Join(m[command], "")) && !has.MatchString(strings.Join(m[strings.Fields(command)[0]], "")) {
+			return fmt.Sprintf("%s has no flag %s", command, f[0])
+		}
+	}
+	return ""
+}
+
+// signedText looks like a command: it begins what is signed of a map.
+const signedText = "cellway map manifest 1"
+
+// Commands that documents show are ones that exist, with flags that exist.
+func TestDocsCommandsExist(t *testing.T) {
+	m := readManual(t)
+	inBlock := regexp.MustCompile(`^(?:.* -- |bin/)?(cellway(?:-router|-control)? [^|>#]*)`)
+	inline := regexp.MustCompile("`(cellway(?:-router|-control)? [^`]*)`")
+	for name, p := range pages(t) {
+		prose := map[int]bool{}
+		p.prose(func(n int, _ string) { prose[n] = true })
+		for i, line := range p.lines {
+			shown := inBlock
+			if prose[i+1] {
+				shown = inline
+			}
+			for _, found := range shown.FindAllStringSubmatch(strings.TrimSpace(line), -1) {
+				if wrong := m.check(found[1]); wrong != "" && found[1] != signedText {
+					t.Errorf("%s:%d: %q: %s", name, i+1, strings.TrimSpace(found[1]), wrong)
+				}
+			}
+		}
+	}
+}
+
+func TestManualFindsWhatIsWrong(t *testing.T) {
+	m := manual{
+		"cellway":          {"The fleet:\n", "  cell     cells\n", "\n", "Flags:\n", "      --url string   address\n"},
+		"cellway cell":     {"Available Commands:\n", "  add   register\n"},
+		"cellway cell add": {"Flags:\n", "      --state string   state\n", "  -h, --help   help\n"},
+	}
+	for line, want := range map[string]string{
+		"cellway cell add cell-001 --state active --url http://x": "",
+		"cellway cell add --colour red":                           "cellway cell add has no flag --colour",
+		"cellway cells":                                           `cellway has no command "cells"`,
+		"cellway cell ad":                                         `cellway cell has no command "ad"`,
+		"nginx -t":                                                "",
+	} {
+		if got := m.check(line); got != want {
+			t.Errorf("check(%q) = %q, want %q", line, got, want)
+		}
+	}
+}

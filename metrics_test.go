@@ -1,0 +1,138 @@
+package cellway_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	metricsPage  = "docs/operations/metrics.md"
+	controlBegin = "<!-- begin: control plane -->\n"
+	controlEnd   = "<!-- end: control plane -->\n"
+)
+
+// The page about metrics has the control plane's, as its source makes them.
+func TestDocsControlPlaneMetrics(t *testing.T) {
+	want := controlMetrics(t)
+	text, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), controlBegin)
+	got, tail, ok2 := strings.Cut(rest, controlEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s lacks its marks %q and %q", metricsPage, controlBegin, controlEnd)
+	}
+	if *update {
+		if err := os.WriteFile(metricsPage, []byte(head+controlBegin+want+controlEnd+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got = want
+	}
+	if got != want {
+		t.Errorf("%s is not what the control plane shows; write it again with: go test -run TestDocsControlPlaneMetrics . -update", metricsPage)
+	}
+}
+
+// controlMetrics reads the metrics that internal/controld makes and returns
+// their table.
+func controlMetrics(t *testing.T) string {
+	t.Helper()
+	all, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []string{}
+	add := func(name, help string, labels []string) {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.Join(labels, ", "), help))
+	}
+	_, files := parse(t, all[module+"/internal/controld"])
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			texts := literals(call.Args)
+			if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "desc" && len(texts) >= 2 {
+				add("cellway_control_"+texts[0], texts[1], quoted(texts[2:]))
+				return true
+			}
+			opts, ok := call.Args[0].(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			fields := map[string]string{}
+			for _, e := range opts.Elts {
+				if kv, ok := e.(*ast.KeyValueExpr); ok {
+					if value := literals([]ast.Expr{kv.Value}); len(value) == 1 {
+						fields[kv.Key.(*ast.Ident).Name] = value[0]
+					}
+				}
+			}
+			if strings.HasPrefix(fields["Name"], "cellway_") {
+				var labels []string
+				if len(call.Args) > 1 {
+					if l, ok := call.Args[1].(*ast.CompositeLit); ok {
+						labels = quoted(literals(l.Elts))
+					}
+				}
+				add(fields["Name"], fields["Help"], labels)
+			}
+			return true
+		})
+	}
+	if len(rows) == 0 {
+		t.Fatal("found no metrics in internal/controld")
+	}
+	slices.Sort(rows)
+	return "| metric | labels | meaning |\n| --- | --- | --- |\n" + strings.Join(rows, "")
+}
+
+// literals returns the string literals among exprs.
+func literals(exprs []ast.Expr) (texts []string) {
+	for _, e := range exprs {
+		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if s, err := strconv.Unquote(lit.Value); err == nil {
+				texts = append(texts, s)
+			}
+		}
+	}
+	return texts
+}
+
+func quoted(texts []string) []string {
+	all := make([]string, len(texts))
+	for i, s := range texts {
+		all[i] = "`" + s + "`"
+	}
+	return all
+}
+
+// Documents name no metric that nothing shows.
+func TestDocsMetricsExist(t *testing.T) {
+	all := pages(t)
+	known := map[string]bool{}
+	for _, line := range all[metricsPage].lines {
+		if m := regexp.MustCompile("^\\| `(cellway_[a-z0-9_]+)` \\|").FindStringSubmatch(line); m != nil {
+			known[m[1]] = true
+		}
+	}
+	for name, p := range all {
+		for i, line := range p.lines {
+			for _, metric := range regexp.MustCompile(`\bcellway_(router|control)_[a-z0-9_]+`).FindAllString(line, -1) {
+				base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(metric, "")
+				if !known[metric] && !known[base] {
+					t.Errorf("%s:%d: nothing shows a metric %s", name, i+1, metric)
+				}
+			}
+		}
+	}
+}
