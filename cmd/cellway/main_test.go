@@ -11,11 +11,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,20 +26,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"cellway": main,
-		"cellway-control": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			os.Exit(controld.Main(ctx, os.Args[1:], os.Stdout, os.Stderr))
-		},
-	})
+// commands builds the commands as they are released and returns their folder.
+func commands(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), ".", "../cellway-control")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the commands: %v\n%s", err, out)
+	}
+	return dir
 }
 
 // The scripts run the real command against a real control plane on loopback,
 // with a store in memory; those to which the store matters also with a file.
 func TestScripts(t *testing.T) {
+	path := commands(t) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	for store, files := range map[string][]string{
 		"memory": glob(t, "testdata/*.txtar"),
 		"sqlite": {"testdata/access.txtar", "testdata/backup.txtar", "testdata/control.txtar", "testdata/tenant.txtar", "testdata/up.txtar"},
@@ -51,6 +50,7 @@ func TestScripts(t *testing.T) {
 				Files:               files,
 				RequireExplicitExec: true,
 				Setup: func(env *testscript.Env) error {
+					env.Setenv("PATH", path)
 					env.Setenv("STORE", controld.Memory)
 					if store == "sqlite" {
 						env.Setenv("STORE", filepath.Join(env.WorkDir, "state", "fleet.db"))
