@@ -166,11 +166,11 @@ func TestTheTablePutsTouchedBesidePredicted(t *testing.T) {
 	if err := r.Table(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := `act                   target     predicted   touched  tenants  errors p99 there elsewhere  verdict
-kill-cell             cell-002      25.0 %    25.0 %        2       1     2.0 s     12 ms  contained
-control-plane-killed  -              0.0 %    12.5 %        1       1         -     12 ms  NOT CONTAINED
+	want := `act                  target   predicted touched tenants errors p99 there elsewhere  verdict
+kill-cell            cell-002    25.0 %  25.0 %       2      1     2.0 s     12 ms  contained
+control-plane-killed -            0.0 %  12.5 %       1      1         -     12 ms  NOT CONTAINED
   cell-001: tenants touched 1, errors 1, p99 12 ms, limit 1.0 s; 1 x 503 cell_unreachable
-shared-fate           cell-002      25.0 %   100.0 %        8       8     12 ms     12 ms  spread to all, as without cells
+shared-fate          cell-002    25.0 % 100.0 %       8      8     12 ms     12 ms  spread to all
 
 1 of 2 acts contained. The worst touched 25.0 % of 8 tenants; a fleet of 4 cells predicts 1/4 = 25.0 %.
 The same tenants on one shared stack: 100.0 % touched.

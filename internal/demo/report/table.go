@@ -12,7 +12,7 @@ import (
 // Table writes the report for people.
 func (r *Report) Table(w io.Writer) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%-21s %-10s %9s %9s %8s %7s %9s %9s  %s\n",
+	fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %6s %9s %9s  %s\n",
 		"act", "target", "predicted", "touched", "tenants", "errors", "p99 there", "elsewhere", "verdict")
 	for _, a := range r.Acts {
 		errors := 0
@@ -25,7 +25,7 @@ func (r *Report) Table(w io.Writer) error {
 				elsewhere = max(elsewhere, c.P99MS)
 			}
 		}
-		fmt.Fprintf(b, "%-21s %-10s %9s %9s %8d %7d %9s %9s  %s\n",
+		fmt.Fprintf(b, "%-20s %-8s %9s %7s %7d %6d %9s %9s  %s\n",
 			a.Name, cmp.Or(string(a.Target), "-"), percent(a.PredictedShare), percent(a.TouchedShare), a.Touched, errors,
 			latency(there, a.Target != ""), latency(elsewhere, true), a.verdict())
 		if a.Contained == a.Control {
@@ -43,7 +43,7 @@ func (a Act) verdict() string {
 	case a.Control && a.Contained:
 		return "CONTAINED, though it is a control"
 	case a.Control:
-		return "spread to all, as without cells"
+		return "spread to all"
 	case a.Contained:
 		return "contained"
 	default:
