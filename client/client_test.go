@@ -69,7 +69,9 @@ func TestErrorsUnwrapToTheSentinels(t *testing.T) {
 }
 
 func TestAnswersOfSomebodyElseAreTold(t *testing.T) {
-	c := dial(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>Bad gateway</html>", 502) })
+	c := dial(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<html>Bad gateway</html>", http.StatusBadGateway)
+	})
 	_, err := c.Fleet(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "not the control plane's") || !strings.Contains(err.Error(), "502 Bad Gateway") {
 		t.Errorf("got %v", err)

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"maps"
 	"net/url"
 	"strconv"
 
@@ -16,9 +17,7 @@ const pageSize = 500
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		q := url.Values{"limit": {strconv.Itoa(pageSize)}}
-		for k, v := range query {
-			q[k] = v
-		}
+		maps.Copy(q, query)
 		for {
 			var page api.Page[T]
 			if err := c.get(ctx, path, q, &page); err != nil {

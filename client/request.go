@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
@@ -240,9 +241,7 @@ func (c *Client) send(ctx context.Context, r request, body []byte, token string)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for k, v := range r.header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, r.header)
 	req.Header.Set("User-Agent", c.agent)
 	req.Header.Set("Accept", "application/json, "+api.ProblemType)
 	if r.accept != "" {

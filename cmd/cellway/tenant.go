@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -247,10 +248,8 @@ All of them are looked up and shown first; if one does not exist, none is delete
 				case t.Deleted:
 					return fmt.Errorf("tenant %s is deleted already: %w", id, cellway.ErrNotFound)
 				}
-				for _, other := range args[:i] {
-					if other == id {
-						return usage("tenant %s is named twice", id)
-					}
+				if slices.Contains(args[:i], id) {
+					return usage("tenant %s is named twice", id)
 				}
 				tenants = append(tenants, t)
 			}

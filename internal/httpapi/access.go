@@ -39,7 +39,7 @@ func (s *Server) authenticate(r *http.Request) (principal, error) {
 	if h := r.Header.Get("Authorization"); h != "" {
 		scheme, secret, _ := strings.Cut(h, " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return principal{}, fmt.Errorf("Authorization must be a bearer token: %w", errUnauthenticated)
+			return principal{}, fmt.Errorf("the Authorization header must hold a bearer token: %w", errUnauthenticated)
 		}
 		t, err := s.service.Authenticate(r.Context(), strings.TrimSpace(secret))
 		if errors.Is(err, cellway.ErrForbidden) {

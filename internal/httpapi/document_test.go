@@ -118,8 +118,7 @@ var wireTypes = map[string]any{
 // they are always written.
 func fields(t reflect.Type) map[string]bool {
 	all := map[string]bool{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous && f.Tag.Get("json") == "" {
 			maps.Copy(all, fields(f.Type))
 			continue
