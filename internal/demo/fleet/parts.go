@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/demo/role"
@@ -48,11 +49,11 @@ func (f *Fleet) addRouter(name, addr, admin string) (*part, error) {
 // Logs returns the last lines of every process's output, for when something
 // went wrong.
 func (f *Fleet) Logs(lines int) string {
-	var s string
+	var s strings.Builder
 	for _, p := range f.group.Children() {
 		if tail := p.Tail(lines); tail != "" {
-			s += fmt.Sprintf("--- %s\n%s\n", p.Status().Name, tail)
+			fmt.Fprintf(&s, "--- %s\n%s\n", p.Status().Name, tail)
 		}
 	}
-	return s
+	return s.String()
 }
