@@ -31,6 +31,7 @@ bench: ## the named benchmarks (RUN=Lookup for some of them)
 
 crash: ## a control plane at work is killed over and over (KILLS=60)
 	go test -race -count=1 -v -timeout=30m ./internal/crashtest -kills $(KILLS)
+	CELLWAY_KILLS=$(KILLS) go test -race -count=1 -timeout=30m -run=TestKilled ./internal/store/sqlitestore
 
 interop: ## real clients against the router: gRPC, WebSocket, curl, wrk, h2load, h2spec, Chromium
 	go -C interop test -count=1 -timeout=15m ./...
