@@ -387,6 +387,23 @@ func TestBuildChecksItsContent(t *testing.T) {
 	}
 }
 
+func TestEverythingHasAnEpoch(t *testing.T) {
+	caught := fullContent(2)
+	caught.CatchAll = "cell-002"
+	entered := fullContent(2)
+	entered.Entries = []cellway.Entry{{Key: "acme", Cell: "cell-001"}}
+	deleted := fullContent(2)
+	deleted.Tombstones = []cellway.Tombstone{{Key: "acme"}}
+	for name, c := range map[string]routemap.Content{"bucket": content(2, 4), "catch-all cell": caught, "entry": entered, "tombstone": deleted} {
+		if _, err := routemap.Build(c, 0); !errors.Is(err, routemap.ErrCheck) {
+			t.Errorf("%s without an epoch: %v", name, err)
+		}
+		if _, err := routemap.Build(c, 1); err != nil {
+			t.Errorf("%s with an epoch: %v", name, err)
+		}
+	}
+}
+
 // Epochs that are given are kept, so that content can be exported and built
 // again.
 func TestBuildKeepsEpochs(t *testing.T) {

@@ -45,6 +45,18 @@ func TestExplainTellsEveryStep(t *testing.T) {
 	}
 }
 
+func TestExplanationIsTheCallersOwn(t *testing.T) {
+	c := content(2, 8)
+	c.Entries = []cellway.Entry{{Key: "acme", Cell: "cell-001"}}
+	c.Holds = []cellway.Hold{{Key: "acme", Move: "m", Until: review}}
+	m := build(t, c)
+	e := m.Explain("acme")
+	e.Admission.Hold.Move, e.Entry.Cell = "x", "x"
+	if e := m.Explain("acme"); e.Admission.Hold.Move != "m" || e.Entry.Cell != "cell-001" {
+		t.Errorf("the map became what somebody made of its explanation: %+v", e)
+	}
+}
+
 // The position is the least admit that lets the tenant through.
 func TestExplainedPositionIsWhereTheTenantComesIn(t *testing.T) {
 	m := build(t, content(1, 1))

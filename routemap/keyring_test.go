@@ -66,6 +66,7 @@ func TestKeysRotateWithoutARefusal(t *testing.T) {
 		"accepted, but the key is gone":  {ring(), byOld, true, false},
 		"trust of a level to come":       {ring(routemap.Trust(9)), byOld, true, false},
 		"a key of the wrong size":        {routemap.Keyring{{Key: ed25519.PublicKey("short")}}, byOld, false, false},
+		"signed by that key":             {routemap.Keyring{{Key: ed25519.PublicKey("short")}}, &routemap.Manifest{Signatures: []routemap.Signature{{Key: routemap.KeyIDOf(ed25519.PublicKey("short")), Sig: make([]byte, 64)}}}, false, false},
 		"signed by nobody":               {ring(trusted), &routemap.Manifest{}, true, false},
 		"accepted, signed by a stranger": {ring(trusted), byNew, true, false},
 	} {

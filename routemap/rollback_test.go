@@ -105,6 +105,20 @@ func TestRollbackIsAlwaysPossible(t *testing.T) {
 	}
 }
 
+// Strictness does not come back where a catch-all cell has come since.
+func TestRollbackOfAStrictFleetWithACatchAllCell(t *testing.T) {
+	c := fullContent(2)
+	c.Strict = true
+	old := build(t, c)
+	s := old.Settings()
+	s.Strict, s.CatchAll = false, "cell-002"
+	m := apply(t, old, routemap.ChangeSet{Settings: &s}, 10)
+	r := m.RollbackTo(old)
+	if back := apply(t, m, r.Changes, 20); back.Settings().Strict || where(back, "anybody") != "cell-002" || !slices.Equal(r.LeftSettings, []string{"catch_all"}) {
+		t.Errorf("got %+v, left %v", back.Settings(), r.LeftSettings)
+	}
+}
+
 func TestRollbackToAnotherFleetsMapLeavesItsSettings(t *testing.T) {
 	m := build(t, content(2, 16))
 	r := m.RollbackTo(build(t, fullContent(2)))
