@@ -298,6 +298,27 @@ func TestArrowsPointToTheCentre(t *testing.T) {
 	})
 }
 
+// linked lists all that a router's binary may link beside the standard library
+// and our own packages: the Prometheus client with what it brings, and ff.
+var linked = list("github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/munnerz/goautoneg",
+	"google.golang.org/protobuf", "golang.org/x/sys", "github.com/peterbourgon/ff/v3")
+
+func TestRouterLinksAlmostNothing(t *testing.T) {
+	all, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range all[module+"/cmd/cellway-router"].Deps {
+		host, _, _ := strings.Cut(dep, "/")
+		if !strings.Contains(host, ".") || within(dep, module) || strings.HasPrefix(dep, "vendor/") {
+			continue // the standard library, or ours
+		}
+		if !slices.ContainsFunc(linked, func(l string) bool { return within(dep, l) }) {
+			t.Errorf("cmd/cellway-router links %s: a router in front of everybody links as little as possible", dep)
+		}
+	}
+}
+
 // clocks are the functions of package time that ask or wait for a clock.
 var clocks = list("Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep")
 
