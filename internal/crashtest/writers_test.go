@@ -289,23 +289,23 @@ func (w *writer) counters(tenants []cellway.TenantID) func(context.Context) {
 	return func(ctx context.Context) {
 		if w.rng.IntN(3) == 0 {
 			id := w.fleet.cells[w.rng.IntN(len(w.fleet.cells))]
-			w.do(ctx, "cell.set", "cell/"+string(id), 0, func(n uint64, _ client.Write) (told, error) {
+			w.do(ctx, "cell.set", "cell/"+string(id), 0, func(n uint64, write client.Write) (told, error) {
 				c, err := w.fleet.api.UpdateCell(ctx, id, func(s *api.CellSettings) error {
 					// A drain cordons; that must not become this writer's wish.
 					s.State, s.Tags = cellway.CellActive, map[string]string{"op": strconv.FormatUint(n, 10)}
 					return nil
-				}, client.Write{})
+				}, write)
 				return told{c.Revision, c.ChangeID}, err
 			})
 			return
 		}
 		id := tenants[w.rng.IntN(len(tenants))]
-		w.do(ctx, "tenant.set", "tenant/"+string(id), 0, func(n uint64, _ client.Write) (told, error) {
+		w.do(ctx, "tenant.set", "tenant/"+string(id), 0, func(n uint64, write client.Write) (told, error) {
 			c, err := w.fleet.api.UpdateTenant(ctx, id, func(s *api.TenantSettings) error {
 				s.Weights["count"]++
 				s.Weights["op"] = float64(n)
 				return nil
-			}, client.Write{})
+			}, write)
 			return told{c.Revision, c.ChangeID}, err
 		})
 	}
