@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/store"
 	"github.com/cellway/cellway/placement"
 	"github.com/cellway/cellway/routemap"
 )
@@ -18,65 +19,33 @@ type BucketPlan struct {
 }
 
 // AssignBuckets deals the buckets to the active cells. The first time that
-// makes the fleet's first map. Later a bucket that holds registered tenants
-// stays where it is until they have moved, unless the fleet is stateless, and a
-// fleet that is neither strict nor stateless asks for a confirmation that no
-// unregistered key lives in the buckets that move.
+// makes the fleet's first map. Later a bucket through which registered tenants
+// find their data stays where it is until they have moved, unless the fleet is
+// stateless, and a fleet that is neither strict nor stateless asks for a
+// confirmation that no unregistered key lives in the buckets that move. Cells
+// that are cordoned or drained lose the buckets that may move.
 func (s *Service) AssignBuckets(ctx context.Context, call Call) (p BucketPlan, c Change, err error) {
-	c, err = s.write(ctx, call, func(w *work) error {
-		fleet, err := getFleet(w.tx)
-		if err != nil {
-			return err
-		}
-		if fleet.Mapping != routemap.Buckets {
-			return fmt.Errorf("fleet %s has a %s mapping and no buckets: %w", fleet.Fleet, fleet.Mapping, cellway.ErrInvalid)
-		}
-		cells, err := mapCells(w.tx)
-		if err != nil {
-			return err
-		}
-		var takers []placement.WeightedCell
-		for _, c := range cells {
-			if c.State == cellway.CellActive {
-				takers = append(takers, placement.WeightedCell{ID: c.ID, Weight: 1})
-			}
-		}
-		var owners []cellway.CellID
-		if w.m != nil {
-			for b := range fleet.Buckets {
-				owners = append(owners, w.m.Bucket(b).Cell)
-			}
-		}
-		held, err := w.heldBuckets(fleet)
-		if err != nil {
-			return err
-		}
-		want, err := placement.AssignBuckets(fleet.Buckets, takers, owners, func(b uint32) bool { return held[b] })
-		if err != nil {
-			return err
-		}
-		free, err := placement.AssignBuckets(fleet.Buckets, takers, owners, nil)
-		if err != nil {
-			return err
-		}
-		p = BucketPlan{Before: bucketCounts(w.m), After: map[cellway.CellID]int{}}
-		first := make([]cellway.BucketOwner, 0, fleet.Buckets)
-		for b := range fleet.Buckets {
-			p.After[want[b]]++
-			if held[b] && free[b] != owners[b] {
-				p.Kept++
-			}
-			owner := cellway.BucketOwner{Bucket: b, Cell: want[b]}
-			first = append(first, owner)
-			if w.m != nil && owners[b] != want[b] {
-				p.Moved++
-				w.cs.Owners = append(w.cs.Owners, owner)
-			}
-		}
+	var d bucketDeal
+	c, err = s.prepared(ctx, call, func(tx store.Tx, m *routemap.Map) error {
+		return d.read(tx, m)
+	}, func(w *work) error {
+		p = d.plan
 		if w.m == nil {
-			w.built = &routemap.Content{Settings: fleet.Settings, Cells: cells, Owners: first}
-		} else if p.Moved > 0 && !fleet.Strict && !fleet.Stateless {
+			w.built = &routemap.Content{Settings: d.fleet.Settings, Cells: d.cells}
+			for b, id := range d.owners {
+				w.built.Owners = append(w.built.Owners, cellway.BucketOwner{Bucket: uint32(b), Cell: id})
+			}
+		}
+		for _, b := range d.moved {
+			w.cs.Owners = append(w.cs.Owners, cellway.BucketOwner{Bucket: b, Cell: d.owners[b]})
+		}
+		if p.Moved > 0 && !d.fleet.Strict && !d.fleet.Stateless {
 			w.ask = append(w.ask, routemap.Cause{Name: "unregistered_keys_moved", Count: uint32(p.Moved)})
+		}
+		if d.fleet.Stateless && !d.fleet.Strict {
+			if err := w.takeAlong(d); err != nil {
+				return err
+			}
 		}
 		if w.m == nil || p.Moved > 0 {
 			w.record("buckets.assign", "buckets", p.Before, p.After)
@@ -86,18 +55,124 @@ func (s *Service) AssignBuckets(ctx context.Context, call Call) (p BucketPlan, c
 	return p, c, err
 }
 
+// A bucketDeal is an assignment of buckets, worked out.
+type bucketDeal struct {
+	fleet  Fleet
+	cells  []cellway.Cell
+	owners []cellway.CellID // of each bucket
+	moved  []uint32         // that had another owner
+	plan   BucketPlan
+}
+
+func (d *bucketDeal) read(tx store.Tx, m *routemap.Map) (err error) {
+	*d = bucketDeal{}
+	if d.fleet, err = getFleet(tx); err != nil {
+		return err
+	}
+	if d.fleet.Mapping != routemap.Buckets {
+		return fmt.Errorf("fleet %s has a %s mapping and no buckets: %w", d.fleet.Fleet, d.fleet.Mapping, cellway.ErrInvalid)
+	}
+	if d.cells, err = mapCells(tx); err != nil {
+		return err
+	}
+	var takers []placement.WeightedCell
+	for _, c := range d.cells {
+		if c.State == cellway.CellActive {
+			takers = append(takers, placement.WeightedCell{ID: c.ID, Weight: 1})
+		}
+	}
+	if len(takers) == 0 {
+		return fmt.Errorf("no cell can take buckets: none is active and undrained: %w", cellway.ErrNoRoom)
+	}
+	var now []cellway.CellID
+	if m != nil {
+		for b := range d.fleet.Buckets {
+			now = append(now, m.Bucket(b).Cell)
+		}
+	}
+	held, err := heldBuckets(tx, d.fleet, now)
+	if err != nil {
+		return err
+	}
+	if d.owners, err = placement.AssignBuckets(d.fleet.Buckets, takers, now, func(b uint32) bool { return held[b] }); err != nil {
+		return err
+	}
+	d.plan = BucketPlan{Before: bucketCounts(m), After: map[cellway.CellID]int{}}
+	for b, id := range d.owners {
+		d.plan.After[id]++
+		if m != nil && now[b] != id {
+			d.moved = append(d.moved, uint32(b))
+		}
+	}
+	d.plan.Moved = len(d.moved)
+	if len(held) == 0 {
+		return nil
+	}
+	free, err := placement.AssignBuckets(d.fleet.Buckets, takers, now, nil)
+	if err != nil {
+		return err
+	}
+	for b := range held {
+		if free[b] != now[b] {
+			d.plan.Kept++
+		}
+	}
+	return nil
+}
+
 // heldBuckets marks the buckets through which a registered tenant finds its
-// data. A stateless fleet has none.
-func (w *work) heldBuckets(fleet Fleet) (map[uint32]bool, error) {
+// data. A stateless fleet has none, a strict one finds tenants by entries. It
+// looks at one tenant of most buckets, not at all tenants.
+func heldBuckets(tx store.Tx, fleet Fleet, owners []cellway.CellID) (map[uint32]bool, error) {
 	held := map[uint32]bool{}
-	if fleet.Stateless || w.m == nil {
+	if fleet.Stateless || fleet.Strict {
 		return held, nil
 	}
-	err := each(w.tx, kindTenant, "live", func(*Tenant, cellway.Revision) {}, func(t Tenant) error {
-		if b := routemap.BucketOf(t.ID, fleet.Buckets); w.m.Bucket(b).Cell == t.Cell && !fleet.Strict {
-			held[b] = true
+	for b, owner := range owners {
+		index := bucketTerm(uint32(b))
+		if n, err := tx.Count(kindTenant, index); err != nil {
+			return nil, err
+		} else if n == 0 {
+			continue
 		}
-		return nil
-	})
-	return held, err
+		for after, limit := "", 1; !held[uint32(b)]; limit = 100 {
+			p, err := page(tx, kindTenant, index, after, limit, setTenantRevision)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range p.Items {
+				if t.Cell == owner {
+					held[uint32(b)] = true
+				}
+			}
+			if after = p.Next; after == "" {
+				break
+			}
+		}
+	}
+	return held, nil
+}
+
+// takeAlong makes the new owners of buckets the homes of the tenants that are
+// found by them: without data there is nothing to move.
+func (w *work) takeAlong(d bucketDeal) error {
+	for _, b := range d.moved {
+		was := w.m.Bucket(b).Cell
+		if err := each(w.tx, kindTenant, bucketTerm(b), setTenantRevision, func(t Tenant) error {
+			if e, ok := w.m.Entry(cellway.Key(t.ID)); t.Cell != was || ok && !e.Kind.IsOverride() {
+				return nil
+			}
+			if err := w.reserve(t, -1); err != nil {
+				return err
+			}
+			t.Cell = d.owners[b]
+			if err := w.reserve(t, 1); err != nil {
+				return err
+			}
+			return w.putTenant(d.fleet, &t)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/store"
@@ -29,65 +30,21 @@ type CellStatus struct {
 	Buckets int // that it owns in the accepted map
 }
 
-// A Usage is the record of what the tenants of a cell have reserved.
-type Usage struct {
-	Revision cellway.Revision `json:"-"`
-	Tenants  int              `json:"tenants"`
-	Reserved Vector           `json:"reserved"`
-
-	Dedicated int `json:"dedicated,omitempty"` // tenants that want the cell for themselves
-}
-
-const kindUsage = "usage"
-
-func getUsage(tx store.Tx, id cellway.CellID) (Usage, error) {
-	u, err := get(tx, kindUsage, string(id), func(u *Usage, r cellway.Revision) { u.Revision = r })
-	if errors.Is(err, cellway.ErrNotFound) {
-		return Usage{Reserved: Vector{}}, nil
-	}
-	return u, err
-}
-
-// reserve adds t to its cell n times; n is 1 or -1.
-func reserve(tx store.Tx, t Tenant, n int) error {
-	id, weights := t.Cell, t.weights()
-	u, err := getUsage(tx, id)
-	if err != nil {
-		return err
-	}
-	u.Tenants += n
-	if t.Dedicated {
-		u.Dedicated += n
-	}
-	u.Reserved = maps.Clone(u.Reserved)
-	if u.Reserved == nil {
-		u.Reserved = Vector{}
-	}
-	for k, v := range weights {
-		if u.Reserved[k] += float64(n) * v; u.Tenants == 0 {
-			delete(u.Reserved, k) // no rounding is left behind
-		}
-	}
-	_, err = put(tx, kindUsage, string(id), u.Revision, u)
-	return err
-}
-
 // Cells lists cells, retired ones too, by id.
 func (s *Service) Cells(ctx context.Context, after string, limit int) (p Page[CellStatus], err error) {
-	m := s.Accepted()
+	buckets := bucketCounts(s.Accepted())
 	err = s.view(ctx, func(tx store.Tx) error {
 		cells, err := page(tx, kindCell, "", after, limit, func(c *Cell, r cellway.Revision) { c.Revision = r })
 		if err != nil {
 			return err
 		}
 		p = Page[CellStatus]{Next: cells.Next}
-		buckets := bucketCounts(m)
 		for _, c := range cells.Items {
-			u, err := getUsage(tx, c.ID)
+			u, rev, err := getUsage(tx, c.ID)
 			if err != nil {
 				return err
 			}
-			p.Items = append(p.Items, CellStatus{c, u, buckets[c.ID]})
+			p.Items = append(p.Items, CellStatus{c, u.usage(rev), buckets[c.ID]})
 		}
 		return nil
 	})
@@ -101,11 +58,20 @@ func (s *Service) Cell(ctx context.Context, id cellway.CellID) (c CellStatus, er
 		if c.Cell, err = getCell(tx, id); err != nil {
 			return err
 		}
-		c.Buckets = bucketCounts(m)[id]
-		c.Usage, err = getUsage(tx, id)
+		u, rev, err := getUsage(tx, id)
+		c.Buckets, c.Usage = bucketCounts(m)[id], u.usage(rev)
 		return err
 	})
 	return c, err
+}
+
+// status is a cell with what it holds, as w has it.
+func (w *work) status(c Cell) (CellStatus, error) {
+	r, err := w.find(c.ID)
+	if err != nil {
+		return CellStatus{}, err
+	}
+	return CellStatus{c, r.usage.usage(r.usageRev), bucketCounts(w.m)[c.ID]}, nil
 }
 
 func bucketCounts(m *routemap.Map) map[cellway.CellID]int {
@@ -119,10 +85,12 @@ func bucketCounts(m *routemap.Map) map[cellway.CellID]int {
 }
 
 // PutCell registers a cell (at revision 0) or changes one. The state is new,
-// active or cordoned; Admit, Used and CreatedAt of set are not looked at: a
-// cell is registered with an admit of 100, and drains change it.
+// active or cordoned, and Cordoned says the same as cordoned; Admit and
+// CreatedAt of set are not looked at: a cell is registered with an admit of 100,
+// and drains change it.
 func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.Revision) (c CellStatus, ch Change, err error) {
 	ch, err = s.write(ctx, call, func(w *work) error {
+		set := set
 		old, err := getCell(w.tx, set.ID)
 		switch {
 		case errors.Is(err, cellway.ErrNotFound):
@@ -139,8 +107,6 @@ func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.R
 		switch set.State {
 		case cellway.CellCordoned:
 			set.State, set.Cordoned = cellway.CellActive, true
-		case cellway.CellActive:
-			set.Cordoned = false
 		case cellway.CellRetired:
 			return fmt.Errorf("cell %s: retire it by its own call: %w", set.ID, cellway.ErrInvalid)
 		case cellway.CellNew:
@@ -151,14 +117,17 @@ func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.R
 		if err := set.validate(); err != nil {
 			return err
 		}
-		if err := putCell(w.tx, &set); err != nil {
+		if old.Revision > 0 && old.Region != set.Region {
+			if err := w.mayLeave(old.ID, set.Region); err != nil {
+				return err
+			}
+		}
+		if err := w.putCell(&set); err != nil {
 			return err
 		}
 		w.putMapCell(set)
 		w.record("cell.set", "cell/"+string(set.ID), present(old, old.Revision), set)
-		c.Cell = set
-		c.Usage, err = getUsage(w.tx, set.ID)
-		c.Buckets = bucketCounts(w.m)[set.ID]
+		c, err = w.status(set)
 		return err
 	})
 	return c, ch, err
@@ -168,15 +137,30 @@ func (c Cell) validate() error {
 	if err := c.Cell.Validate(); err != nil {
 		return err
 	}
-	for k, v := range c.Capacity {
-		if k == "" || !(v >= 0) || v > 1e15 {
-			return fmt.Errorf("cell %s: capacity %q is %v; give a number from 0 up: %w", c.ID, k, v, cellway.ErrInvalid)
-		}
+	what := "cell " + string(c.ID)
+	if err := validVector(what+": capacity", c.Capacity); err != nil {
+		return err
 	}
 	if !(c.Headroom >= 0 && c.Headroom < 100) {
-		return fmt.Errorf("cell %s: headroom is %v percent; give 0 to below 100: %w", c.ID, c.Headroom, cellway.ErrInvalid)
+		return fmt.Errorf("%s: headroom is %v percent; give 0 to below 100: %w", what, c.Headroom, cellway.ErrInvalid)
+	}
+	for _, tier := range c.Tiers {
+		if err := validName(what+": tier", tier); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// mayLeave refuses to call a cell's region another one while tenants live there
+// that must stay in a region which that is not.
+func (w *work) mayLeave(id cellway.CellID, region string) error {
+	return each(w.tx, kindTenant, "cell="+string(id), func(*Tenant, cellway.Revision) {}, func(t Tenant) error {
+		if t.Residency != "" && t.Residency != region {
+			return fmt.Errorf("cell %s can't be in region %q: tenant %s, whose data it has, must stay in %q: %w", id, region, t.ID, t.Residency, cellway.ErrInUse)
+		}
+		return nil
+	})
 }
 
 // putMapCell puts the cell into the change of the map, if it changes there.
@@ -185,89 +169,16 @@ func (w *work) putMapCell(c Cell) {
 		return
 	}
 	m := c.inMap()
-	if now := w.m.Cell(c.ID); now == nil || !reflect.DeepEqual(*now, m) {
+	if now := w.m.Cell(c.ID); now == nil || !sameCell(*now, m) {
 		w.cs.Cells = append(w.cs.Cells, m)
 	}
 }
 
-// halfAdmitted is the share of the fleet, in percent, below which a drain asks
-// once.
-const halfAdmitted = 50
-
-// Drain lowers a cell's admit, in one step and whatever state the cell itself
-// is in: nothing in it is asked. A drained cell takes no placements. Nothing
-// refuses a drain; one that leaves less than half of the fleet admitted asks
-// for a confirmation.
-func (s *Service) Drain(ctx context.Context, call Call, id cellway.CellID, admit uint8) (CellStatus, Change, error) {
-	return s.setAdmit(ctx, call, id, "cell.drain", func(w *work, c Cell) (uint8, error) {
-		if admit > c.Admit {
-			return 0, fmt.Errorf("cell %s admits %d %%; a drain to %d %% would raise it, so undrain it: %w", id, c.Admit, admit, cellway.ErrInvalid)
-		}
-		w.drain = true
-		return admit, w.askBelowHalf(c, admit)
-	})
-}
-
-// Undrain raises a cell's admit by hand, in steps of 1 percent or more.
-func (s *Service) Undrain(ctx context.Context, call Call, id cellway.CellID, admit uint8) (CellStatus, Change, error) {
-	return s.setAdmit(ctx, call, id, "cell.undrain", func(w *work, c Cell) (uint8, error) {
-		if admit > 100 || admit < c.Admit {
-			return 0, fmt.Errorf("cell %s admits %d %%; undrain it to more, at most 100 %%, not to %d %%: %w", id, c.Admit, admit, cellway.ErrInvalid)
-		}
-		return admit, nil
-	})
-}
-
-func (s *Service) setAdmit(ctx context.Context, call Call, id cellway.CellID, act string, to func(*work, Cell) (uint8, error)) (c CellStatus, ch Change, err error) {
-	ch, err = s.write(ctx, call, func(w *work) error {
-		old, err := getCell(w.tx, id)
-		if err != nil {
-			return err
-		}
-		if old.State != cellway.CellActive {
-			return fmt.Errorf("cell %s is %s, and has no traffic to admit: %w", id, old.State, cellway.ErrInvalid)
-		}
-		c.Cell = old
-		w.hurry = true
-		if c.Admit, err = to(w, old); err != nil {
-			return err
-		}
-		if c.Admit != old.Admit {
-			if err := putCell(w.tx, &c.Cell); err != nil {
-				return err
-			}
-			w.putMapCell(c.Cell)
-		}
-		w.record(act, "cell/"+string(id), old, c.Cell)
-		c.Buckets = bucketCounts(w.m)[id]
-		c.Usage, err = getUsage(w.tx, id)
-		return err
-	})
-	return c, ch, err
-}
-
-// askBelowHalf asks for a confirmation if a drain takes the fleet below half.
-func (w *work) askBelowHalf(drained Cell, admit uint8) error {
-	before, after, n := 0, 0, 0
-	err := each(w.tx, kindCell, "", func(c *Cell, r cellway.Revision) { c.Revision = r }, func(c Cell) error {
-		if c.State == cellway.CellActive {
-			n++
-			before += int(c.Admit)
-			if c.ID == drained.ID {
-				after += int(admit)
-			} else {
-				after += int(c.Admit)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if after < n*halfAdmitted && after < before {
-		w.ask = append(w.ask, routemap.Cause{Name: "fleet_drained", Count: 100 - uint32(after/max(n, 1)), Limit: halfAdmitted})
-	}
-	return nil
+// sameCell compares without regard to nil and empty.
+func sameCell(a, b cellway.Cell) bool {
+	same := slices.Equal(a.Endpoints, b.Endpoints) && maps.Equal(a.Tags, b.Tags)
+	a.Endpoints, a.Tags, b.Endpoints, b.Tags = nil, nil, nil, nil
+	return same && reflect.DeepEqual(a, b)
 }
 
 // Retire ends a cell that owns nothing. Its name is never used again.
@@ -280,15 +191,23 @@ func (s *Service) Retire(ctx context.Context, call Call, id cellway.CellID, at c
 		if old.State == cellway.CellRetired {
 			return fmt.Errorf("cell %s is retired already: %w", id, cellway.ErrExists)
 		}
-		if c.Usage, err = getUsage(w.tx, id); err != nil {
+		if c, err = w.status(old); err != nil {
 			return err
 		}
 		if c.Usage.Tenants > 0 {
 			return fmt.Errorf("cell %s still has %d tenants: %w", id, c.Usage.Tenants, cellway.ErrInUse)
 		}
-		c.Cell = old
+		// A key that is refused in the router may have its data there all the same.
+		held, err := page(w.tx, kindOverride, "data="+string(id), "", 1, func(*Override, cellway.Revision) {})
+		if err != nil {
+			return err
+		}
+		if len(held.Items) > 0 {
+			o := held.Items[0]
+			return fmt.Errorf("cell %s still has the data of key %s, which has a %s: %w", id, o.Key, o.Kind, cellway.ErrInUse)
+		}
 		c.Revision, c.State = at, cellway.CellRetired
-		if err := putCell(w.tx, &c.Cell); err != nil {
+		if err := w.putCell(&c.Cell); err != nil {
 			return err
 		}
 		w.putMapCell(c.Cell)

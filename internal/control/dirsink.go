@@ -2,22 +2,49 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/routemap"
 )
 
 // A DirSink writes versions to a directory that is a source for routers: the
-// newest manifest in "manifest", every version's in "versions/", and the parts
-// in "parts/" under their digests. A reader that takes the manifest first
-// always finds its parts.
+// newest manifest in "manifest", those of the last versions in "versions/", and
+// the parts in "parts/" under their digests. A reader that takes the manifest
+// first always finds its parts.
+//
+// What stays is the newest 64 versions with their parts. Others go when they
+// are more than an hour old, so that a reader, or a copy of the directory that
+// is being made, has that long to finish.
 type DirSink struct {
 	root *os.Root
+
+	mu     sync.Mutex
+	whole  map[routemap.Digest]bool // parts that were written or checked here
+	pruned time.Time
 }
+
+const (
+	sinkVersions   = 64
+	sinkGrace      = time.Hour
+	sinkPruneEvery = 10 * time.Minute
+
+	manifestName = "manifest"
+	partsName    = "parts"
+	versionsName = "versions"
+	newSuffix    = ".new-" // and something random: a file that is being written
+)
 
 // NewDirSink opens a directory, which must exist.
 func NewDirSink(dir string) (*DirSink, error) {
@@ -25,12 +52,12 @@ func NewDirSink(dir string) (*DirSink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("publish directory: %w; create it first", err)
 	}
-	for _, sub := range []string{"parts", "versions"} {
+	for _, sub := range []string{partsName, versionsName} {
 		if err := root.Mkdir(sub, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("publish directory: %w", err)
+			return nil, errors.Join(fmt.Errorf("publish directory: %w", err), root.Close())
 		}
 	}
-	return &DirSink{root}, nil
+	return &DirSink{root: root, whole: map[routemap.Digest]bool{}}, nil
 }
 
 func (d *DirSink) String() string { return "directory " + d.root.Name() }
@@ -38,37 +65,104 @@ func (d *DirSink) String() string { return "directory " + d.root.Name() }
 // Close releases the directory.
 func (d *DirSink) Close() error { return d.root.Close() }
 
+// Newest implements [Sink].
+func (d *DirSink) Newest(context.Context) (*routemap.Manifest, error) {
+	raw, err := d.read(manifestName, routemap.MaxManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", d, err)
+	}
+	man, err := routemap.DecodeManifest(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w; if nothing reads it, remove %s", d, err, manifestName)
+	}
+	return man, nil
+}
+
 // Write implements [Sink].
-func (d *DirSink) Write(_ context.Context, v routemap.Version) error {
+func (d *DirSink) Write(ctx context.Context, v routemap.Version) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	m := v.Manifest
-	encoded := m.Encode()
-	for _, f := range []struct {
-		name  string
-		bytes []byte
-		fixed bool // its name says what is in it
-	}{
-		{path.Join("parts", m.Base.Digest.String()), v.Base, true},
-		{path.Join("parts", m.Overlay.Digest.String()), v.Overlay, true},
-		{path.Join("versions", m.Version.String()), encoded, false},
-		{"manifest", encoded, false},
-	} {
-		if f.fixed {
-			if st, err := d.root.Stat(f.name); err == nil && st.Size() == int64(len(f.bytes)) {
-				continue
-			}
+	has, err := d.Newest(ctx)
+	if err != nil {
+		return fmt.Errorf("write map %v: %w", m.Version, err)
+	}
+	if has != nil {
+		switch {
+		case has.Fleet != m.Fleet:
+			return fmt.Errorf("write map %v: %v has maps of fleet %s, not of %s: %w", m.Version, d, has.Fleet, m.Fleet, cellway.ErrConflict)
+		case has.Version > m.Version, has.Version == m.Version && has.Digest() != m.Digest():
+			return fmt.Errorf("write map %v: %v has map %v with digest %v: %w", m.Version, d, has.Version, has.Digest(), cellway.ErrConflict)
 		}
-		if err := d.replace(f.name, f.bytes); err != nil {
+	}
+	for _, p := range []struct {
+		part  routemap.Part
+		bytes []byte
+	}{{m.Base, v.Base}, {m.Overlay, v.Overlay}} {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := d.putPart(p.part, p.bytes); err != nil {
+			return fmt.Errorf("write map %v: part %v: %w", m.Version, p.part.Digest, err)
+		}
+	}
+	encoded := m.Encode()
+	for _, name := range []string{path.Join(versionsName, m.Version.String()), manifestName} {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := d.replace(name, encoded); err != nil {
 			return fmt.Errorf("write map %v: %w", m.Version, err)
 		}
 	}
+	if now := time.Now(); now.Sub(d.pruned) >= sinkPruneEvery {
+		if err := d.prune(now); err != nil {
+			return fmt.Errorf("map %v is written, old ones are not removed: %w", m.Version, err)
+		}
+		d.pruned = now
+	}
 	return nil
+}
+
+// putPart writes a part unless it is there. One that this process has not
+// written itself is read, once.
+func (d *DirSink) putPart(p routemap.Part, bytes []byte) error {
+	name := path.Join(partsName, p.Digest.String())
+	st, err := d.root.Stat(name)
+	if err == nil && uint64(st.Size()) == p.Size {
+		if d.whole[p.Digest] {
+			return nil
+		}
+		if raw, err := d.read(name, int64(p.Size)); err == nil && sha256.Sum256(raw) == p.Digest {
+			d.whole[p.Digest] = true
+			return nil
+		}
+	}
+	if err := d.replace(name, bytes); err != nil {
+		return err
+	}
+	d.whole[p.Digest] = true
+	return nil
+}
+
+// read reads a file of at most that many bytes.
+func (d *DirSink) read(name string, most int64) ([]byte, error) {
+	f, err := d.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // replace writes a file so that it is there whole or not at all, also after a
 // power cut.
 func (d *DirSink) replace(name string, b []byte) error {
-	temp := name + ".new"
-	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	temp := name + newSuffix + rand.Text()
+	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -78,11 +172,89 @@ func (d *DirSink) replace(name string, b []byte) error {
 		err = d.root.Rename(temp, name)
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, d.root.Remove(temp))
 	}
 	dir, err := d.root.Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// prune removes what nobody can be reading any more.
+func (d *DirSink) prune(now time.Time) error {
+	keep, err := d.keep()
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{".", partsName, versionsName} {
+		files, err := d.list(dir)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			name := path.Join(dir, f.Name())
+			old := strings.Contains(f.Name(), newSuffix) || dir != "." && !keep[name]
+			info, err := f.Info()
+			if errors.Is(err, fs.ErrNotExist) || !old || !f.Type().IsRegular() {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if now.Sub(info.ModTime()) < sinkGrace {
+				continue
+			}
+			if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if digest, err := routemap.ParseDigest(f.Name()); err == nil {
+				delete(d.whole, digest)
+			}
+		}
+	}
+	return nil
+}
+
+// keep names the files that stay: the newest manifests and the parts they name.
+func (d *DirSink) keep() (map[string]bool, error) {
+	files, err := d.list(versionsName)
+	if err != nil {
+		return nil, err
+	}
+	var versions []cellway.Version
+	for _, f := range files {
+		if v, err := cellway.ParseVersion(f.Name()); err == nil && v.String() == f.Name() {
+			versions = append(versions, v)
+		}
+	}
+	slices.Sort(versions)
+	names := []string{manifestName}
+	for _, v := range versions[max(0, len(versions)-sinkVersions):] {
+		names = append(names, path.Join(versionsName, v.String()))
+	}
+	keep := map[string]bool{}
+	for _, name := range names {
+		keep[name] = true
+		raw, err := d.read(name, routemap.MaxManifest)
+		if err != nil {
+			return nil, err
+		}
+		man, err := routemap.DecodeManifest(raw)
+		if err != nil {
+			continue // it names no parts
+		}
+		keep[path.Join(partsName, man.Base.Digest.String())] = true
+		keep[path.Join(partsName, man.Overlay.Digest.String())] = true
+	}
+	return keep, nil
+}
+
+func (d *DirSink) list(dir string) ([]fs.DirEntry, error) {
+	f, err := d.root.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.ReadDir(-1)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/store"
@@ -19,8 +20,17 @@ func (s *Service) Fleet(ctx context.Context) (f Fleet, err error) {
 // PutFleet creates the fleet (at revision 0) or changes its settings. A fleet
 // with a full mapping has a map from then on; one with buckets has its first
 // map when its buckets are assigned. A bucket count of 0 means 16,384.
+//
+// When a fleet becomes strict, each registered tenant that was found by its
+// bucket gets an entry, so that it is found still. A fleet can't stop being
+// stateless while overrides send registered tenants away from their homes.
 func (s *Service) PutFleet(ctx context.Context, call Call, set routemap.Settings, at cellway.Revision) (f Fleet, c Change, err error) {
-	c, err = s.write(ctx, call, func(w *work) error {
+	var settle settlement
+	c, err = s.prepared(ctx, call, func(tx store.Tx, m *routemap.Map) error {
+		return settle.read(tx, m, set)
+	}, func(w *work) error {
+		set := set
+		set.Extractors = slices.Clone(set.Extractors)
 		old, err := getFleet(w.tx)
 		switch {
 		case errors.Is(err, cellway.ErrNotFound):
@@ -43,6 +53,9 @@ func (s *Service) PutFleet(ctx context.Context, call Call, set routemap.Settings
 			return fmt.Errorf("fleet %s: name, mapping and bucket count never change: %w", old.Fleet, cellway.ErrInvalid)
 		case w.m != nil:
 			w.cs.Settings = &set
+			if err := settle.apply(w); err != nil {
+				return err
+			}
 		case set.Mapping == routemap.Full:
 			w.built = &routemap.Content{Settings: set}
 			if w.built.Cells, err = mapCells(w.tx); err != nil {
@@ -56,6 +69,44 @@ func (s *Service) PutFleet(ctx context.Context, call Call, set routemap.Settings
 		return nil
 	})
 	return f, c, err
+}
+
+// A settlement is what a change of settings means for registered tenants.
+type settlement struct {
+	entries []cellway.Entry // for tenants that their bucket no longer finds
+	astray  []cellway.Key   // sent elsewhere than home, which no fleet with data may do
+}
+
+// read finds out what becomes of the tenants when the settings of m are
+// replaced by set.
+func (s *settlement) read(tx store.Tx, m *routemap.Map, set routemap.Settings) error {
+	*s = settlement{}
+	if m == nil {
+		return nil
+	}
+	now := m.Settings()
+	strict, stateful := set.Strict && !now.Strict, now.Stateless && !set.Stateless
+	if !strict && !stateful {
+		return nil
+	}
+	return each(tx, kindTenant, "live", setTenantRevision, func(t Tenant) error {
+		r := m.Lookup(cellway.Key(t.ID))
+		if stateful && r.Cell != nil && r.Cell.ID != t.Cell {
+			s.astray = append(s.astray, cellway.Key(t.ID))
+		}
+		if _, ok := m.Entry(cellway.Key(t.ID)); strict && !ok {
+			s.entries = append(s.entries, cellway.Entry{Key: cellway.Key(t.ID), Kind: cellway.Placed, Cell: t.Cell})
+		}
+		return nil
+	})
+}
+
+func (s *settlement) apply(w *work) error {
+	if n := len(s.astray); n > 0 {
+		return fmt.Errorf("the fleet can't stop being stateless while %d tenants are sent elsewhere than home, such as %s: remove their overrides first: %w", n, s.astray[0], cellway.ErrInUse)
+	}
+	w.cs.Entries = append(w.cs.Entries, s.entries...)
+	return nil
 }
 
 // present is v for the journal, or nothing if it did not exist.

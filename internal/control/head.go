@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -17,58 +18,58 @@ var epochStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // minutesSince2025 is the least incarnation at a given time.
 func minutesSince2025(now time.Time) uint32 {
-	return uint32(max(now.Sub(epochStart)/time.Minute, 1))
+	return uint32(min(max(now.Sub(epochStart)/time.Minute, 1), math.MaxUint32))
 }
+
+// maxIncarnation bounds what a router may claim to have seen. Minutes reach it
+// in the year 6108; with a higher one accepted, there would be no way up.
+const maxIncarnation = 1 << 31
 
 // headRecord is the store's side of the accepted map: how far the log of
 // changes goes and what the next write starts from.
 type headRecord struct {
-	Seq         uint64         `json:"seq"` // the last change
-	NextEpoch   cellway.Epoch  `json:"next_epoch"`
-	Incarnation uint32         `json:"incarnation"`
-	Window      []windowEntry  `json:"window,omitempty"` // unconfirmed changes of the last ten minutes
-	Restored    *Restored      `json:"restored,omitempty"`
-	Highest     HighestVersion `json:"highest"`
+	Seq         uint64          `json:"seq"`   // the last change
+	Chain       routemap.Digest `json:"chain"` // of the log up to it: see link
+	NextEpoch   cellway.Epoch   `json:"next_epoch"`
+	Incarnation uint32          `json:"incarnation"`
+	Cells       uint64          `json:"cells"`            // another number after each change of a cell or of what it holds
+	Window      []windowEntry   `json:"window,omitempty"` // unconfirmed changes of the last ten minutes
+	Restored    *Restored       `json:"restored,omitempty"`
+	Highest     HighestVersion  `json:"highest"`
 }
 
-// HighestVersion is the highest version that anybody was ever seen to serve.
+// HighestVersion is the highest version that anybody was ever seen to have
+// beside this store.
 type HighestVersion struct {
 	Version cellway.Version `json:"version"`
-	Digest  routemap.Digest `json:"digest"` // of its manifest
-	Router  string          `json:"router,omitempty"`
+	Digest  routemap.Digest `json:"digest"`           // of its manifest
+	Router  string          `json:"router,omitempty"` // who has it: a router, or a place that maps are written to
 }
 
-// A windowEntry is what the changes of one slot count at the gate. At is that of
-// the first.
-type windowEntry struct {
-	At     time.Time       `json:"at"`
-	Counts routemap.Counts `json:"counts"`
+// newHead starts the memory of a new store, above an incarnation that may have
+// been used.
+func newHead(seen uint32, now time.Time) headRecord {
+	var h headRecord
+	h.raise(seen, now)
+	return h
 }
 
-const (
-	// gateWindow is how long a change counts at the gate, to within a slot.
-	gateWindow = 10 * time.Minute
-	windowSlot = 10 * time.Second
-)
-
-// changeEntry is one line of the log of changes. It holds all that is needed to
-// go from the map before it to the map after it.
-type changeEntry struct {
-	At        time.Time           `json:"at"`
-	Who       string              `json:"who"`
-	Act       string              `json:"act"`
-	Digest    routemap.Digest     `json:"digest"`
-	Content   *routemap.Content   `json:"content,omitempty"` // the first map
-	Changes   *routemap.ChangeSet `json:"changes,omitempty"` // with their epochs
-	Counts    routemap.Counts     `json:"counts"`
-	Confirmed bool                `json:"confirmed,omitempty"`
-	Urgent    bool                `json:"urgent,omitempty"` // published at once
+// raise starts a new incarnation, above seen and all that h has used.
+func (h *headRecord) raise(seen uint32, now time.Time) {
+	seen = max(seen, h.Incarnation, h.Highest.Version.Incarnation(), h.NextEpoch.Incarnation())
+	h.Incarnation = max(seen+1, minutesSince2025(now))
+	h.NextEpoch = cellway.NewEpoch(h.Incarnation, 1)
 }
 
-// head is the accepted map in memory: what the log of changes up to seq makes.
-type head struct {
-	seq uint64
-	m   *routemap.Map // nil before the first map
+// halt holds back everything but drains until a person has confirmed the
+// newest map. A halt that lasts already keeps its beginning.
+func (h *headRecord) halt(now time.Time, from, why string) {
+	r := Restored{At: now, From: from, Seq: h.Seq}
+	if h.Restored != nil {
+		r = *h.Restored
+	}
+	r.Why = why
+	h.Restored = &r
 }
 
 func getHead(tx store.Tx) (headRecord, cellway.Revision, error) {
@@ -86,26 +87,51 @@ func getHead(tx store.Tx) (headRecord, cellway.Revision, error) {
 	return h, r.Revision, nil
 }
 
-// replay brings h up to seq with the log of changes, and tells of each.
-func (h head) replay(tx store.Tx, seq uint64, tell func(accepted)) (head, error) {
+// head is the accepted map in memory: what the log of changes up to seq makes.
+// It is immutable.
+type head struct {
+	seq   uint64
+	chain routemap.Digest
+	m     *routemap.Map // nil before the first map
+}
+
+// errHistory says that the store does not go on from what this process has seen
+// of it: it lost changes, or holds others in their place.
+var errHistory = fmt.Errorf("the store has lost changes that it had acknowledged: %w", cellway.ErrStoreDown)
+
+// errStop ends a replay before its end.
+var errStop = errors.New("stop")
+
+// replay applies the log of changes to h up to seq, and calls tell, if it is not
+// nil, with each change and the map after it. If tell returns errStop, replay
+// returns the map before that change.
+func (h head) replay(tx store.Tx, seq uint64, tell func(head, changeEntry) error) (head, error) {
 	for h.seq < seq {
 		lines, err := tx.Log(logChanges, h.seq, 256)
 		if err != nil {
 			return h, err
 		}
 		if len(lines) == 0 {
-			return h, fmt.Errorf("the log of changes ends at %d, the head record says %d", h.seq, seq)
+			return h, fmt.Errorf("the log of changes ends at %d, the head record says %d: %w", h.seq, seq, errHistory)
 		}
 		for _, line := range lines {
 			var c changeEntry
 			if err := json.Unmarshal(line.Body, &c); err != nil {
 				return h, fmt.Errorf("change %d: %w", line.Number, err)
 			}
-			if h, err = h.apply(line.Number, c); err != nil {
-				return h, err
+			m, err := c.apply(h.m)
+			if err != nil {
+				return h, fmt.Errorf("change %d: %w: %w", line.Number, errHistory, err)
 			}
-			tell(accepted{head: h, at: c.At, urgent: c.Urgent, confirmed: c.Confirmed})
-			if h.seq == seq {
+			next := head{line.Number, link(h.chain, line.Body), m}
+			if tell != nil {
+				if err := tell(next, c); errors.Is(err, errStop) {
+					return h, nil
+				} else if err != nil {
+					return h, err
+				}
+			}
+			if h = next; h.seq == seq {
 				break
 			}
 		}
@@ -113,40 +139,41 @@ func (h head) replay(tx store.Tx, seq uint64, tell func(accepted)) (head, error)
 	return h, nil
 }
 
-// apply takes one change that was accepted before.
-func (h head) apply(seq uint64, c changeEntry) (head, error) {
-	if seq != h.seq+1 {
-		return h, fmt.Errorf("change %d follows %d", seq, h.seq)
-	}
-	var m *routemap.Map
-	var err error
-	switch {
-	case c.Content != nil:
-		m, err = routemap.Build(*c.Content, 1)
-	case c.Changes != nil:
-		m, err = applyOrFold(h.m, *c.Changes)
-	default:
-		m = h.m
-	}
+// follow brings the accepted map in memory up to the store, whose head record
+// is h: another node wrote, or an answer was lost on its way to us. The caller
+// has the turn.
+func (s *Service) follow(tx store.Tx, h headRecord) error {
+	end, err := tx.LogEnd(logJournal)
 	if err != nil {
-		return h, fmt.Errorf("change %d: %w", seq, err)
+		return err
 	}
-	return head{seq, m}, nil
+	if was := s.journal.Load(); end < was {
+		return fmt.Errorf("%w: its journal ends at %d, it went up to %d", errHistory, end, was)
+	}
+	at := *s.head.Load()
+	switch {
+	case h.Seq == at.seq && h.Chain == at.chain:
+	case h.Seq <= at.seq:
+		return fmt.Errorf("%w: it goes up to change %d, it went up to %d", errHistory, h.Seq, at.seq)
+	default:
+		var came []queued
+		next, err := at.replay(tx, h.Seq, func(h head, c changeEntry) error {
+			came = append(came, c.queued(h.seq))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if next.chain != h.Chain {
+			return fmt.Errorf("%w: others stand in their place up to change %d", errHistory, h.Seq)
+		}
+		s.head.Store(&next)
+		s.queue.add(came...)
+	}
+	s.journal.Store(end)
+	s.noteRestored(h)
+	return nil
 }
 
-// applyOrFold applies cs, on a fresh base if the overlay is full.
-func applyOrFold(m *routemap.Map, cs routemap.ChangeSet) (*routemap.Map, error) {
-	out, err := m.Apply(cs)
-	if !errors.Is(err, routemap.ErrOverlayFull) {
-		return out, err
-	}
-	folded, err := m.Fold()
-	if err != nil {
-		return nil, err
-	}
-	if out, err = folded.Apply(cs); !errors.Is(err, routemap.ErrOverlayFull) {
-		return out, err
-	}
-	// Too large for any overlay: straight into a base.
-	return folded.ApplyToBase(cs)
-}
+// noteRestored remembers whether something waits for a person.
+func (s *Service) noteRestored(h headRecord) { s.restored.Store(h.Restored) }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +14,21 @@ import (
 type Published struct {
 	Map     *routemap.Map
 	Version routemap.Version
-	Seq     uint64 // the last change that it contains
+	Seq     uint64 // the last change of which it contains all that went before
 	At      time.Time
+
+	// Of the changes after HeldFrom up to HeldTo it contains the drains, and there
+	// was nothing else: so it was while something waited for a person. HeldTo is
+	// 0 in any other version.
+	HeldFrom, HeldTo uint64
+
+	chain   routemap.Digest // of the log up to Seq
+	partial bool            // it is not what the log of changes makes up to Seq
+}
+
+// Contains reports whether p contains the change with that number.
+func (p *Published) Contains(seq uint64) bool {
+	return seq <= p.Seq || p.HeldFrom < seq && seq <= p.HeldTo
 }
 
 // keepParts is how many versions' parts are kept in memory for routers that
@@ -26,7 +40,7 @@ const keepParts = 8
 type hub struct {
 	mu     sync.Mutex
 	now    *Published
-	recent []*Published
+	recent []*Published  // replaced, never changed
 	next   chan struct{} // closed when now changes
 }
 
@@ -38,18 +52,43 @@ func (h *hub) newest() *Published {
 	return h.now
 }
 
+// published reports whether a version with that digest was announced lately.
+func (h *hub) published(v cellway.Version, digest routemap.Digest) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.recent, func(p *Published) bool {
+		return p.Map.Version() == v && (digest == routemap.Digest{} || p.Version.Manifest.Digest() == digest)
+	})
+}
+
 func (h *hub) announce(p *Published) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.now != nil && p.Map.Version() <= h.now.Map.Version() {
 		return
 	}
+	recent := h.recent[max(0, len(h.recent)-keepParts+1):]
+	h.recent = append(slices.Clone(recent), p)
+	h.set(p)
+}
+
+// set is called while holding h.mu.
+func (h *hub) set(p *Published) {
 	h.now = p
-	if h.recent = append(h.recent, p); len(h.recent) > keepParts {
-		h.recent = h.recent[1:]
-	}
 	close(h.next)
 	h.next = make(chan struct{})
+}
+
+// disown keeps the newest version, and forgets which changes it contains: the
+// store has lost them, and numbers others like them.
+func (h *hub) disown() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now != nil {
+		p := *h.now
+		p.Seq, p.HeldFrom, p.HeldTo, p.chain, p.partial = 0, 0, 0, routemap.Digest{}, true
+		h.set(&p)
+	}
 }
 
 func (h *hub) look() (*Published, <-chan struct{}) {

@@ -23,8 +23,19 @@ type JournalEntry struct {
 	Change  uint64          `json:"change,omitempty"` // of the map, if it changed
 }
 
-// journal writes down what w did.
-func (w *work) journal(change uint64) error {
+// journalLine is one act in the making.
+type journalLine struct {
+	act, subject  string
+	before, after any
+}
+
+// record adds to the journal that act changed subject.
+func (w *work) record(act, subject string, before, after any) {
+	w.lines = append(w.lines, journalLine{act, subject, before, after})
+}
+
+// writeJournal writes down what w did.
+func (w *work) writeJournal(change uint64) error {
 	for _, l := range w.lines {
 		e := JournalEntry{At: w.now, Who: w.call.Who, Act: l.act, Subject: l.subject, Reason: w.call.Reason, Change: change}
 		var err error
@@ -57,14 +68,19 @@ func raw(v any) (json.RawMessage, error) {
 	}
 }
 
+// journalScan bounds how many lines one call looks at.
+const journalScan = 20_000
+
 // Journal lists acts after a number, oldest first; only those whose subject
 // begins with subject, unless that is empty. The second answer is the number to
-// go on after.
+// go on after: the end was reached only when it is that of [Service.JournalEnd].
+// A call looks at a bounded number of acts, so that it may return fewer than
+// limit, or none, before the end.
 func (s *Service) Journal(ctx context.Context, after uint64, limit int, subject string) (out []JournalEntry, next uint64, err error) {
 	limit = pageLimit(limit)
-	next = after
 	err = s.view(ctx, func(tx store.Tx) error {
-		for len(out) < limit {
+		out, next = nil, after
+		for next-after < journalScan {
 			lines, err := tx.Log(logJournal, next, 500)
 			if err != nil || len(lines) == 0 {
 				return err

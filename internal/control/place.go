@@ -1,7 +1,9 @@
 package control
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/placement"
@@ -15,40 +17,46 @@ var PlacementPolicies = []string{"", string(placement.Bucket), string(placement.
 // choose picks the cell of a new tenant. Only, if not empty, is the one cell
 // that will do.
 func (w *work) choose(fleet Fleet, t Tenant, only cellway.CellID) (cellway.CellID, error) {
-	var cells []placement.Candidate
-	err := each(w.tx, kindCell, "", func(c *Cell, r cellway.Revision) { c.Revision = r }, func(c Cell) error {
-		candidate, err := w.candidate(c)
-		cells = append(cells, candidate)
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
 	r := t.request()
 	r.Only = only
 	if fleet.Mapping == routemap.Buckets {
 		r.Default = w.m.Bucket(routemap.BucketOf(t.ID, fleet.Buckets)).Cell
 	}
-	return placement.Choose(cells, r)
+	// The cell that is named, or the bucket's own, is taken whenever it fits: then
+	// no other needs to be looked at.
+	first := only
+	if first == "" && r.Policy != placement.LeastLoaded {
+		first = r.Default
+	}
+	if first != "" {
+		one, err := w.find(first)
+		if err != nil {
+			return "", err
+		}
+		cell, err := placement.Choose([]placement.Candidate{one.candidate}, r)
+		if only != "" || !errors.Is(err, cellway.ErrNoRoom) {
+			return cell, err
+		}
+	}
+	var all []placement.Candidate
+	if err := w.eachRow(func(r *row) { all = append(all, r.candidate) }); err != nil {
+		return "", err
+	}
+	return placement.Choose(all, r)
 }
 
 // mayStay refuses a change after which a tenant no longer fits its cell: it
 // would need a move first.
 func (w *work) mayStay(t, old Tenant) error {
-	c, err := getCell(w.tx, t.Cell)
+	r, err := w.find(t.Cell)
 	if err != nil {
 		return err
 	}
-	candidate, err := w.candidate(c)
+	without, err := r.usage.reserved(old, -1)
 	if err != nil {
 		return err
 	}
-	candidate.Tenants--
-	candidate.Taken = candidate.Taken && !old.Dedicated
-	for k, v := range old.weights() {
-		candidate.Used[k] -= v
-	}
-	if err := placement.Stay(candidate, t.request()); err != nil {
+	if err := placement.Stay(newRow(r.cell, without, 0).candidate, t.request()); err != nil {
 		return fmt.Errorf("%w; %w", err, cellway.ErrNeedsMove)
 	}
 	return nil
@@ -61,19 +69,14 @@ func (t Tenant) request() placement.Request {
 	}
 }
 
-// candidate is a cell as placement sees it.
-func (w *work) candidate(c Cell) (placement.Candidate, error) {
-	u, err := getUsage(w.tx, c.ID)
-	if err != nil {
-		return placement.Candidate{}, err
+// weights are what a tenant takes of a cell: itself counts as one.
+func (t Tenant) weights() Vector {
+	w := maps.Clone(t.Weights)
+	if w == nil {
+		w = Vector{}
 	}
-	used := placement.Vector{}
-	for k, v := range u.Reserved {
-		used[k] = v
+	if _, ok := w["tenants"]; !ok {
+		w["tenants"] = 1
 	}
-	m := c.inMap()
-	return placement.Candidate{
-		ID: c.ID, State: m.State, Admit: m.Admit, Region: m.Region, Tiers: c.Tiers, Capacity: placement.Vector(c.Capacity),
-		Headroom: c.Headroom, Used: used, Tenants: u.Tenants, Taken: u.Dedicated > 0,
-	}, nil
+	return w
 }

@@ -3,7 +3,9 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/store"
@@ -65,6 +67,7 @@ type Tenant struct {
 	Cell      cellway.CellID   `json:"cell"`                // its home: where its data is
 	Policy    string           `json:"policy,omitempty"`    // how it was placed: see PlacementPolicies
 	Request   string           `json:"request,omitempty"`   // the idempotency key that created it
+	Asked     string           `json:"asked,omitempty"`     // digest of what it was created with, if by such a key
 	Placed    uint64           `json:"placed,omitempty"`    // the change that put it into the map; 0 if its bucket was enough
 	Deleted   bool             `json:"deleted,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
@@ -74,7 +77,8 @@ type Tenant struct {
 type Override struct {
 	Revision cellway.Revision `json:"-"`
 	cellway.Entry
-	CreatedAt time.Time `json:"created_at"`
+	Data      cellway.CellID `json:"data,omitempty"` // where the key's data is; the same as Cell, unless that is empty
+	CreatedAt time.Time      `json:"created_at"`
 }
 
 // An Alias is the record of another name for a tenant.
@@ -141,24 +145,35 @@ func put(tx store.Tx, kind, id string, at cellway.Revision, v any, index ...stri
 	return rev, nil
 }
 
-func putCell(tx store.Tx, c *Cell) (err error) {
-	c.Revision, err = put(tx, kindCell, string(c.ID), c.Revision, c)
-	return err
+// Bounds of what a record may name.
+const (
+	maxName       = 128 // bytes
+	maxDimensions = 32
+	maxAmount     = 1e15
+)
+
+// validName allows what can stand in an index and on one line.
+func validName(what, s string) error {
+	if s == "" || len(s) > maxName || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fmt.Errorf("%s %.40q must be 1 to %d bytes of plain text: %w", what, s, maxName, cellway.ErrInvalid)
+	}
+	return nil
 }
 
-func putTenant(tx store.Tx, t *Tenant) (err error) {
-	index := []string{"cell=" + string(t.Cell), "live"}
-	if t.Deleted {
-		index = []string{"deleted"}
+// validVector allows amounts from 0 to a bound, in a few dimensions.
+func validVector(what string, v Vector) error {
+	if len(v) > maxDimensions {
+		return fmt.Errorf("%s has %d dimensions, the most is %d: %w", what, len(v), maxDimensions, cellway.ErrInvalid)
 	}
-	if t.Tier != "" {
-		index = append(index, "tier="+t.Tier)
+	for dim, amount := range v {
+		if err := validName(what, dim); err != nil {
+			return err
+		}
+		if !(amount >= 0) || amount > maxAmount {
+			return fmt.Errorf("%s %q is %v; give a number from 0 to %g: %w", what, dim, amount, float64(maxAmount), cellway.ErrInvalid)
+		}
 	}
-	if t.Request != "" {
-		index = append(index, "request="+t.Request)
-	}
-	t.Revision, err = put(tx, kindTenant, string(t.ID), t.Revision, t, index...)
-	return err
+	return nil
 }
 
 // A Page is a stretch of a list. Next is the id to go on after, "" at the end.

@@ -11,18 +11,24 @@ import (
 	"github.com/cellway/cellway/routemap"
 )
 
-// Restored marks a store that came from a backup. What was accepted after the
-// backup is not in it, so until a person has confirmed from which map to go on
-// nothing but drains is accepted and published.
+// Restored marks a store that is not the whole memory of its fleet: it came from
+// a backup, lost what it had, or somebody has a map that it doesn't. Until a
+// person has confirmed from which map to go on, nothing but drains is accepted
+// and published.
 type Restored struct {
 	At   time.Time `json:"at"`
 	From string    `json:"from"` // the backup
 	Why  string    `json:"why,omitempty"`
+	Seq  uint64    `json:"seq"` // the last change before
 }
 
 func (r *Restored) refuse() error {
-	return fmt.Errorf("restored from %s at %s and not confirmed: nothing but drains is accepted until the newest map was confirmed (cellway restore confirm): %w",
-		r.From, r.At.Format(time.RFC3339), cellway.ErrNotReady)
+	why := ""
+	if r.Why != "" {
+		why = " (" + r.Why + ")"
+	}
+	return fmt.Errorf("restored from %s at %s and not confirmed%s: nothing but drains is accepted until the newest map was confirmed (cellway restore confirm): %w",
+		r.From, r.At.Format(time.RFC3339), why, cellway.ErrNotReady)
 }
 
 // MarkRestored prepares a store that was just restored from a backup: it raises
@@ -38,11 +44,12 @@ func MarkRestored(ctx context.Context, st Store, from, who string) error {
 			return fmt.Errorf("%s is not the backup of a control plane: it has no head record: %w", from, cellway.ErrInvalid)
 		}
 		now := time.Now().UTC()
-		h.Restored = &Restored{At: now, From: from}
-		h.raise(max(h.Highest.Version.Incarnation(), h.Incarnation), now)
+		h.halt(now, from, "")
+		h.Restored.At, h.Restored.From = now, from
+		h.raise(0, now)
 		w := &work{tx: tx, now: now, call: Call{Who: who, Reason: "restore from " + from}}
 		w.record("restore", "fleet", nil, h.Restored)
-		if err := w.journal(0); err != nil {
+		if err := w.writeJournal(0); err != nil {
 			return err
 		}
 		_, err = put(tx, kindHead, only, rev, h)
@@ -50,135 +57,184 @@ func MarkRestored(ctx context.Context, st Store, from, who string) error {
 	})
 }
 
-// raise starts a new incarnation above seen.
-func (h *headRecord) raise(seen uint32, now time.Time) {
-	h.Incarnation = max(seen+1, minutesSince2025(now))
-	h.NextEpoch = cellway.NewEpoch(h.Incarnation, 1)
-}
-
 // RestoreState is what a person must know before confirming.
 type RestoreState struct {
 	Restored *Restored       // nil unless a confirmation is awaited
-	Version  cellway.Version // the newest map in the store
+	Version  cellway.Version // the newest map that this control plane has
 	Digest   routemap.Digest // of its manifest
-	Highest  HighestVersion  // the highest that a router was seen to serve
+	Highest  HighestVersion  // the highest that anybody was seen to have
 }
 
 // RestoreState returns the state of a restore, or of a publisher that halted
-// since a router serves a map that it doesn't know.
+// since somebody has a map that it doesn't know.
 func (s *Service) RestoreState(ctx context.Context) (st RestoreState, err error) {
-	if p := s.hub.newest(); p != nil {
-		st.Version, st.Digest = p.Map.Version(), p.Version.Manifest.Digest()
-	}
 	err = s.view(ctx, func(tx store.Tx) error {
 		h, _, err := getHead(tx)
-		st.Restored, st.Highest = h.Restored, h.Highest
+		if err == nil {
+			st, err = s.restoreState(tx, h)
+		}
 		return err
 	})
+	return st, err
+}
+
+func (s *Service) restoreState(tx store.Tx, h headRecord) (RestoreState, error) {
+	st := RestoreState{Restored: h.Restored, Highest: h.Highest}
+	p, _, err := getPointer(tx)
+	if err != nil {
+		return st, err
+	}
+	st.Version, st.Digest = p.Version, p.Digest
+	if n := s.hub.newest(); n != nil && n.Map.Version() > st.Version {
+		st.Version, st.Digest = n.Map.Version(), n.Version.Manifest.Digest()
+	}
 	if st.Highest.Version < st.Version {
 		st.Highest = HighestVersion{Version: st.Version, Digest: st.Digest}
 	}
-	return st, err
+	return st, nil
 }
 
 // ConfirmRestore lets the control plane go on from its own records. The person
 // names the newest map of all, as [Service.RestoreState] shows it, and so says
 // that it was looked at. The next version is above it.
 func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway.Version, digest routemap.Digest) error {
-	st, err := s.RestoreState(ctx)
-	if err != nil {
-		return err
-	}
-	if st.Restored == nil {
-		return fmt.Errorf("nothing waits for a confirmation: %w", cellway.ErrInvalid)
-	}
-	if version != st.Highest.Version || digest != st.Highest.Digest {
-		return fmt.Errorf("the newest map is %v with digest %v, not %v with %v; look at it, then confirm that one: %w",
-			st.Highest.Version, st.Highest.Digest, version, digest, cellway.ErrConflict)
-	}
-	_, err = s.write(ctx, call, func(w *work) error {
-		w.record("restore.confirm", "fleet", w.head.Restored, st.Highest)
-		w.head.Restored, w.headChanged, w.aside = nil, true, true
-		if seen := st.Highest.Version.Incarnation(); w.head.Incarnation <= seen {
-			w.head.raise(seen, w.now)
+	_, err := s.write(ctx, call, func(w *work) error {
+		st, err := s.restoreState(w.tx, w.head)
+		if err != nil {
+			return err
 		}
+		if st.Restored == nil {
+			return fmt.Errorf("nothing waits for a confirmation: %w", cellway.ErrInvalid)
+		}
+		if version != st.Highest.Version || digest != st.Highest.Digest {
+			return fmt.Errorf("the newest map is %v with digest %v, not %v with %v; look at it, then confirm that one: %w",
+				st.Highest.Version, st.Highest.Digest, version, digest, cellway.ErrConflict)
+		}
+		w.record("restore.confirm", "fleet", st.Restored, st.Highest)
+		// It is a change of its own, so that the accepted map is published as a
+		// whole and as confirmed, also after a restart.
+		w.head.Restored, w.aside, w.hurry, w.confirmed = nil, true, true, true
+		// Whatever somebody has of the incarnations until now, that is settled.
+		w.head.raise(st.Highest.Version.Incarnation(), w.now)
 		return nil
 	})
-	if err != nil || call.DryRun {
-		return err
-	}
-	s.mu.Lock()
-	at := s.head
-	s.mu.Unlock()
-	s.publisher.add(accepted{head: at, at: time.Now(), urgent: true, confirmed: true, again: true})
-	return nil
+	return err
 }
 
-// noteHighest remembers a version above ours that a router reports, and halts
-// publishing: some other memory of the fleet has gone further than this one.
-func (s *Service) noteHighest(ctx context.Context, id string, rep Report) error {
-	p := s.hub.newest()
-	known := p != nil && rep.Version <= p.Map.Version()
-	if rep.Version == 0 || known {
+// noteHighest halts publishing when somebody has a version that this store
+// doesn't: some other memory of the fleet has gone further than this one, or
+// another way.
+func (s *Service) noteHighest(ctx context.Context, who string, high HighestVersion) error {
+	if high.Version == 0 || s.hub.published(high.Version, high.Digest) {
 		return nil
 	}
-	return s.store.Update(ctx, func(tx store.Tx) error {
+	var why string
+	strange := func(tx store.Tx) (headRecord, cellway.Revision, error) {
 		h, rev, err := getHead(tx)
-		if err != nil || h.Highest.Version >= rep.Version {
+		if err != nil {
+			return h, rev, err
+		}
+		why, err = h.strange(tx, who, high)
+		return h, rev, err
+	}
+	if err := s.view(ctx, func(tx store.Tx) error { _, _, err := strange(tx); return err }); err != nil || why == "" {
+		return err
+	}
+	return s.update(ctx, func(tx store.Tx) error {
+		h, rev, err := strange(tx)
+		if err != nil || why == "" {
 			return err
 		}
-		if newest, err := newestVersion(tx); err != nil {
+		if high.Version > h.Highest.Version {
+			h.Highest = high
+		}
+		now := time.Now().UTC()
+		h.halt(now, "an unknown state", why)
+		w := &work{tx: tx, now: now, call: Call{Who: "control plane", Reason: why}}
+		w.record("publishing.halt", "fleet", nil, h.Restored)
+		if err := w.writeJournal(0); err != nil {
 			return err
-		} else if newest != nil {
-			man, err := routemap.DecodeManifest(newest.Manifest)
-			if err != nil || man.Version >= rep.Version {
-				return err // another node of ours published it
-			}
 		}
-		h.Highest = HighestVersion{rep.Version, rep.Digest, id}
-		if h.Restored == nil {
-			h.Restored = &Restored{At: time.Now().UTC(), From: "an unknown state"}
-		}
-		h.Restored.Why = fmt.Sprintf("router %s serves map %v, which this store does not have", id, rep.Version)
 		_, err = put(tx, kindHead, only, rev, h)
 		return err
 	})
 }
 
+// strange says why a version that somebody has does not come from this store,
+// or "" if it does, or if a person knows of it already.
+func (h headRecord) strange(tx store.Tx, who string, v HighestVersion) (why string, err error) {
+	r, err := getVersion(tx, v.Version)
+	switch {
+	case err == nil && (v.Digest == routemap.Digest{} || digestOf(r.Manifest) == v.Digest):
+		return "", nil
+	case err == nil && v.Version.Incarnation() == h.Incarnation && h.Restored == nil:
+		return fmt.Sprintf("%s has a map %v that is another one than this store's", who, v.Version), nil
+	case err == nil:
+		return "", nil // of before a restore, which a person has looked at or will
+	case !errors.Is(err, cellway.ErrNotFound):
+		return "", err
+	}
+	p, _, err := getPointer(tx)
+	if err != nil || v.Version <= max(p.Version, h.Highest.Version) {
+		return "", err // no longer kept, or known
+	}
+	return fmt.Sprintf("%s has map %v, which this store does not have", who, v.Version), nil
+}
+
+// digestOf returns the digest of an encoded manifest, the zero digest if it
+// can't be read.
+func digestOf(manifest []byte) routemap.Digest {
+	man, err := routemap.DecodeManifest(manifest)
+	if err != nil {
+		return routemap.Digest{}
+	}
+	return man.Digest()
+}
+
 // errAwaitsConfirmation keeps a version back.
 var errAwaitsConfirmation = errors.New("publishing waits for a person to confirm the newest map")
 
-// mayPublish returns what may be published of next. While a confirmation is
-// awaited that is only what was drained, on the newest map; and not even that
-// if a router serves a newer map than the store has.
-func (s *Service) mayPublish(ctx context.Context, parent *Published, next accepted) (accepted, error) {
-	var h headRecord
-	if err := s.view(ctx, func(tx store.Tx) (err error) { h, _, err = getHead(tx); return err }); err != nil {
-		return next, err
-	}
-	if h.Restored == nil {
-		return next, nil
-	}
+// drained returns what may be published while something waits for a person: the
+// newest map with what was drained since, and not even that if somebody has a
+// newer map than this process.
+func (s *Service) drained(ctx context.Context, parent *Published, h headRecord) (*Published, error) {
 	if parent == nil || h.Highest.Version > parent.Map.Version() {
-		return next, fmt.Errorf("%s: %w", h.Restored.Why, errAwaitsConfirmation)
+		return nil, errAwaitsConfirmation
+	}
+	from := max(h.Restored.Seq, parent.HeldTo)
+	low := map[cellway.CellID]uint8{}
+	if err := s.view(ctx, func(tx store.Tx) error {
+		clear(low)
+		return eachChange(tx, from, h.Seq, func(c changeEntry) error {
+			if c.Drain && c.Changes != nil {
+				for _, cell := range c.Changes.Cells {
+					low[cell.ID] = cell.Admit
+				}
+			}
+			return nil
+		})
+	}); err != nil {
+		return nil, err
 	}
 	var cs routemap.ChangeSet
-	for _, c := range next.m.Cells() {
-		if was := parent.Map.Cell(c.ID); was != nil && c.Admit < was.Admit {
-			drained := *was
-			drained.Admit = c.Admit
-			if drained.State == cellway.CellActive {
-				drained.State = cellway.CellCordoned
-			}
-			cs.Cells = append(cs.Cells, drained)
+	for id, admit := range low {
+		was := parent.Map.Cell(id)
+		if was == nil || was.Admit <= admit {
+			continue
 		}
+		drained := *was
+		drained.Admit = admit
+		if drained.State == cellway.CellActive {
+			drained.State = cellway.CellCordoned
+		}
+		cs.Cells = append(cs.Cells, drained)
 	}
 	if cs.IsEmpty() {
-		return next, errAwaitsConfirmation
+		return nil, errAwaitsConfirmation
 	}
-	m, err := applyOrFold(parent.Map, cs)
+	m, err := applyOrFold(parent.Map, canonical(cs))
 	if err != nil {
-		return next, err
+		return nil, err
 	}
-	return accepted{head: head{parent.Seq, m}, at: next.at, urgent: true, again: true}, nil
+	return &Published{Map: m, Seq: parent.Seq, chain: parent.chain, HeldFrom: h.Restored.Seq, HeldTo: h.Seq, partial: true}, nil
 }

@@ -2,12 +2,11 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -22,7 +21,7 @@ type Store = store.Store
 type Config struct {
 	Store   Store
 	Signers []routemap.Signer // at least one; more than one while keys rotate
-	Sinks   []Sink            // where each version is written beside the store
+	Sinks   []Sink            // where versions are written beside the store
 	Log     *slog.Logger      // nil discards
 }
 
@@ -33,17 +32,27 @@ type Service struct {
 	signers []routemap.Signer
 	sinks   []Sink
 	log     *slog.Logger
-	started time.Time
 
 	routers *registry
 	hub     *hub
+	queue   *queue
+	overdue *overdue
+	health  *health
+	stats   *counters
 
-	// mu is held for each write and for each look at the head, so that memory
-	// follows the store in the store's order.
-	mu   sync.Mutex
-	head head
+	// What the store holds back until a person has confirmed it, as last seen.
+	restored atomic.Pointer[Restored]
 
-	publisher publisher
+	// Whoever has put a token into turn may write to the store, and owns what
+	// follows, so that memory follows the store in the store's order. The atomic
+	// ones are read at any time.
+	turn    chan struct{}
+	head    atomic.Pointer[head] // the accepted map
+	journal atomic.Uint64        // the end of the journal when it was last seen
+	book    *book                // of cells; nil: to be read
+
+	folding chan struct{} // holds a token while the accepted map is being folded
+	kept    keptBase
 }
 
 // Open reads the store's memory and returns a service that has published what
@@ -54,301 +63,93 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		store: cfg.Store, signers: cfg.Signers, sinks: cfg.Sinks, log: cfg.Log,
-		started: time.Now(), routers: newRegistry(time.Now()), hub: newHub(), publisher: newPublisher(),
+		routers: newRegistry(time.Now()), hub: newHub(), queue: newQueue(), overdue: newOverdue(), stats: &counters{},
+		turn: make(chan struct{}, 1), folding: make(chan struct{}, 1),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.health = newHealth(s.log)
+	s.head.Store(&head{})
 	if err := s.load(ctx); err != nil {
 		return nil, fmt.Errorf("open control plane: %w", err)
 	}
 	return s, nil
 }
 
-// load starts from the newest published version and replays what was accepted
-// since.
-func (s *Service) load(ctx context.Context) error {
-	var h headRecord
-	var rev cellway.Revision
-	if err := s.view(ctx, func(tx store.Tx) (err error) { h, rev, err = getHead(tx); return err }); err != nil {
-		return err
+// Accepted returns the accepted map, which the published one soon follows, or
+// nil before the first.
+func (s *Service) Accepted() *routemap.Map { return s.head.Load().m }
+
+// Run publishes what is accepted and does the work of the background until ctx
+// ends: it folds the map, writes versions to the sinks, watches for overrides
+// that are overdue, drops old versions and recounts what cells hold. It returns
+// the cause of ctx's end.
+func (s *Service) Run(ctx context.Context) error {
+	var jobs sync.WaitGroup
+	jobs.Go(func() { s.runPublisher(ctx) })
+	jobs.Go(func() { s.runFolder(ctx) })
+	jobs.Go(func() { s.runWatch(ctx) })
+	jobs.Go(func() { s.runRetention(ctx) })
+	jobs.Go(func() { s.runRecount(ctx) })
+	for _, sink := range s.sinks {
+		jobs.Go(func() { s.runSink(ctx, sink) })
 	}
-	if rev == 0 {
-		if err := s.found(ctx); err != nil {
-			return err
-		}
+	jobs.Wait()
+	return context.Cause(ctx)
+}
+
+// take waits for the turn to write.
+func (s *Service) take(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	var newest *versionRecord
-	if err := s.store.View(ctx, func(tx store.Tx) (err error) {
-		if h, _, err = getHead(tx); err != nil {
-			return err
-		}
-		newest, err = newestVersion(tx)
-		return err
-	}); err != nil {
-		return err
-	}
-	if newest != nil {
-		m, v, err := s.readVersion(ctx, *newest)
-		if err != nil {
-			return err
-		}
-		s.head = head{newest.Seq, m}
-		s.hub.announce(&Published{Map: m, Version: v, Seq: newest.Seq, At: newest.At})
-	}
-	if err := s.store.View(ctx, func(tx store.Tx) (err error) {
-		s.head, err = s.head.replay(tx, h.Seq, s.publisher.add)
-		return err
-	}); err != nil {
-		return err
-	}
-	return s.loadRouters(ctx)
-}
-
-// found starts the memory of a new store.
-func (s *Service) found(ctx context.Context) error {
-	return s.store.Update(ctx, func(tx store.Tx) error {
-		h, rev, err := getHead(tx)
-		if err != nil || rev > 0 {
-			return err
-		}
-		h.Incarnation = minutesSince2025(time.Now())
-		h.NextEpoch = cellway.NewEpoch(h.Incarnation, 1)
-		_, err = put(tx, kindHead, only, 0, h)
-		return err
-	})
-}
-
-// A Call says who asks for a write, and how.
-type Call struct {
-	Who     string          // as authenticated
-	Reason  string          // for the journal
-	Confirm routemap.Digest // of the change set, if the gate refused it before
-	DryRun  bool            // check everything, keep nothing
-}
-
-// A Change is the mark that a write left on the map.
-type Change struct {
-	Seq    uint64          // 0: the map did not change, or this was a dry run
-	Digest routemap.Digest // of the change set
-	Counts routemap.Counts
-
-	// The accepted map without the change, nil before the first, and with it:
-	// what [routemap.Diff] tells a person. Both nil if the map does not change.
-	Before, After *routemap.Map
-}
-
-// A GateError is a refusal that a person may confirm. It wraps
-// [cellway.ErrGate].
-type GateError struct {
-	Causes []routemap.Cause
-	Counts routemap.Counts // with those of the last ten minutes
-	Digest routemap.Digest // to confirm
-}
-
-func (e *GateError) Error() string {
-	return fmt.Sprintf("%v (%v); confirm digest %v: %v", e.Causes[0], e.Counts, e.Digest, cellway.ErrGate)
-}
-
-// Unwrap returns [cellway.ErrGate].
-func (e *GateError) Unwrap() error { return cellway.ErrGate }
-
-// errDryRun rolls a dry run back.
-var errDryRun = errors.New("dry run")
-
-// work is a write under way.
-type work struct {
-	tx    store.Tx
-	now   time.Time
-	call  Call
-	head  headRecord
-	m     *routemap.Map // accepted so far; nil before the first
-	built *routemap.Content
-	cs    routemap.ChangeSet
-	ask   []routemap.Cause // what must be confirmed beside the gate's own causes
-	drain bool             // never refused
-	hurry bool             // waits for nobody else's change to be published
-	aside bool             // touches nothing that a restore may have lost: tokens, routers
-	lines []journalLine
-
-	headChanged bool // head is to be written though the map does not change
-}
-
-// journalLine is one act in the making.
-type journalLine struct {
-	act, subject  string
-	before, after any
-}
-
-// record adds to the journal that act changed subject.
-func (w *work) record(act, subject string, before, after any) {
-	w.lines = append(w.lines, journalLine{act, subject, before, after})
-}
-
-// write is the one path of every write.
-func (s *Service) write(ctx context.Context, call Call, do func(*work) error) (Change, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var change Change
-	var next head
-	var urgent, confirmed bool
-	err := s.store.Update(ctx, func(tx store.Tx) error {
-		h, rev, err := getHead(tx)
-		if err != nil {
-			return err
-		}
-		if h.Seq != s.head.seq {
-			// Another node wrote, or an answer was lost on its way to us.
-			if s.head, err = s.head.replay(tx, h.Seq, s.publisher.add); err != nil {
-				return err
-			}
-		}
-		w := &work{tx: tx, now: time.Now().UTC(), call: call, head: h, m: s.head.m}
-		if err := do(w); err != nil {
-			return err
-		}
-		if h.Restored != nil && !w.drain && !w.aside && len(w.lines) > 0 {
-			return h.Restored.refuse()
-		}
-		next = s.head
-		if w.built != nil || !w.cs.IsEmpty() {
-			var entry changeEntry
-			if entry, next, err = w.accept(s.head); err != nil {
-				return err
-			}
-			w.head.Seq = next.seq
-			change = Change{next.seq, entry.Digest, entry.Counts, s.head.m, next.m}
-			urgent, confirmed = entry.Urgent, entry.Confirmed
-		}
-		if err := w.journal(change.Seq); err != nil {
-			return err
-		}
-		if next.seq != h.Seq || w.headChanged {
-			if _, err := put(tx, kindHead, only, rev, w.head); err != nil {
-				return err
-			}
-		}
-		if call.DryRun {
-			return errDryRun
-		}
+	select {
+	case s.turn <- struct{}{}:
 		return nil
-	})
-	if call.DryRun && errors.Is(err, errDryRun) {
-		change.Seq = 0
-		return change, nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	if err != nil {
-		if errors.Is(err, cellway.ErrStoreDown) {
-			s.publisher.look() // it may have been applied
-		}
-		return Change{}, err
-	}
-	if next.seq != s.head.seq {
-		s.head = next
-		s.publisher.add(accepted{head: next, at: time.Now(), urgent: urgent, confirmed: confirmed})
-	}
-	return change, nil
 }
 
-// accept numbers, applies and gates the change of w, and appends it to the log.
-func (w *work) accept(at head) (changeEntry, head, error) {
-	entry := changeEntry{At: w.now, Who: w.call.Who, Urgent: w.hurry || w.cs.Urgent}
-	if len(w.lines) > 0 {
-		entry.Act = w.lines[0].act + " " + w.lines[0].subject
-	}
-	var err error
-	next := head{seq: at.seq + 1}
-	if w.built != nil {
-		next.m, err = routemap.Build(*w.built, w.head.NextEpoch)
-		if err != nil {
-			return entry, at, err
-		}
-		// Replaying must give the same epochs.
-		content := next.m.Content()
-		entry.Content = &content
-		w.head.NextEpoch++
-	} else {
-		entry.Digest = w.cs.Digest()
-		cs, epoch := w.m.Number(w.cs, w.head.NextEpoch)
-		if next.m, err = applyOrFold(w.m, cs); err != nil {
-			return entry, at, err
-		}
-		entry.Changes, w.head.NextEpoch = &cs, epoch
-	}
-	entry.Counts = routemap.Compare(w.m, next.m)
-	if err := w.gate(&entry); err != nil {
-		return entry, at, err
-	}
-	body, err := json.Marshal(entry)
-	if err != nil {
-		return entry, at, err
-	}
-	seq, err := w.tx.Append(logChanges, body)
-	if err != nil {
-		return entry, at, err
-	}
-	if seq != next.seq {
-		return entry, at, fmt.Errorf("change %d was appended as %d", next.seq, seq)
-	}
-	return entry, next, nil
-}
-
-// gate refuses what a person must confirm, judged by the sum of the last ten
-// minutes.
-func (w *work) gate(entry *changeEntry) error {
-	var window []windowEntry
-	before := routemap.Counts{Entries: entry.Counts.Entries, Buckets: entry.Counts.Buckets, Cells: entry.Counts.Cells}
-	for _, e := range w.head.Window {
-		if w.now.Sub(e.At) < gateWindow+windowSlot {
-			window = append(window, e)
-			before = before.Add(e.Counts)
-		}
-	}
-	sum := before.Add(entry.Counts)
-	causes := w.ask
-	if w.built == nil && !w.drain { // the first map takes nothing from anybody
-		causes = append(causes, added(before.Exceeded(), sum.Exceeded())...)
-	}
-	switch {
-	case len(causes) == 0:
-		w.head.Window = addToWindow(window, windowEntry{w.now, entry.Counts})
-	case w.call.Confirm == entry.Digest:
-		entry.Confirmed = true
-		w.head.Window = window
-	default:
-		return &GateError{causes, sum, entry.Digest}
-	}
-	return nil
-}
-
-// added returns the causes that a change adds to. Limits are shares, so that one
-// may be exceeded since the fleet has become smaller; a change that moves nobody
-// answers for none of it.
-func added(before, sum []routemap.Cause) []routemap.Cause {
-	return slices.DeleteFunc(sum, func(c routemap.Cause) bool {
-		return slices.ContainsFunc(before, func(b routemap.Cause) bool { return b.Name == c.Name && b.Count >= c.Count })
-	})
-}
-
-// addToWindow joins changes of the same few seconds, so that the window stays
-// small however many there are.
-func addToWindow(window []windowEntry, e windowEntry) []windowEntry {
-	if n := len(window); n > 0 && e.At.Sub(window[n-1].At) < windowSlot {
-		window[n-1].Counts = window[n-1].Counts.Add(e.Counts)
-		return window
-	}
-	return append(window, e)
-}
+// release ends a turn.
+func (s *Service) release() { <-s.turn }
 
 // view reads with a consistent snapshot.
 func (s *Service) view(ctx context.Context, read func(store.Tx) error) error {
-	return s.store.View(ctx, read)
+	ran := false
+	err := s.store.View(ctx, func(tx store.Tx) error { ran = true; return read(tx) })
+	s.noteStore(ran, err)
+	return err
 }
 
-// Accepted returns the accepted map, which the published one soon follows, or
-// nil before the first.
-func (s *Service) Accepted() *routemap.Map {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.head.m
+// update writes in one transaction.
+func (s *Service) update(ctx context.Context, write func(store.Tx) error) error {
+	ran := false
+	err := s.store.Update(ctx, func(tx store.Tx) error { ran = true; return write(tx) })
+	s.noteStore(ran, err)
+	return err
+}
+
+// noteStore remembers whether the store works.
+func (s *Service) noteStore(ran bool, err error) {
+	switch {
+	case errors.Is(err, cellway.ErrStoreDown):
+		s.stats.storeErrors.Add(1)
+		s.health.fail(AlarmStore, "store", err)
+	case ran:
+		s.health.end(AlarmStore, "store")
+	}
+}
+
+// sleep waits for d and reports whether ctx still runs.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -2,10 +2,12 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -13,34 +15,50 @@ import (
 	"github.com/cellway/cellway/routemap"
 )
 
-// Tenants lists the live tenants by id, of one cell or of one tier if those
+func setTenantRevision(t *Tenant, r cellway.Revision) { t.Revision = r }
+
+// Tenants lists the live tenants by id, of one cell and of one tier if those
 // are not empty.
 func (s *Service) Tenants(ctx context.Context, cell cellway.CellID, tier, after string, limit int) (p Page[Tenant], err error) {
 	index := "live"
 	switch {
+	case cell != "" && tier != "":
+		index = cellTier(cell, tier)
 	case cell != "":
 		index = "cell=" + string(cell)
 	case tier != "":
 		index = "tier=" + tier
 	}
-	set := func(t *Tenant, r cellway.Revision) { t.Revision = r }
 	err = s.view(ctx, func(tx store.Tx) error {
-		// The index holds one term; the other is looked at here.
-		for {
-			got, err := page(tx, kindTenant, index, after, limit, set)
-			if err != nil {
-				return err
-			}
-			got.Items = slices.DeleteFunc(got.Items, func(t Tenant) bool {
-				return t.Deleted || tier != "" && t.Tier != tier
-			})
-			p.Items, p.Next, after = append(p.Items, got.Items...), got.Next, got.Next
-			if len(p.Items) > 0 || p.Next == "" {
-				return nil
-			}
-		}
+		p, err = page(tx, kindTenant, index, after, limit, setTenantRevision)
+		return err
 	})
 	return p, err
+}
+
+func cellTier(cell cellway.CellID, tier string) string {
+	return "cell=" + string(cell) + " tier=" + tier
+}
+
+func bucketTerm(b uint32) string { return "bucket=" + strconv.FormatUint(uint64(b), 10) }
+
+// putTenant writes a tenant's record, and its new revision into t.
+func (w *work) putTenant(fleet Fleet, t *Tenant) (err error) {
+	index := []string{"deleted"}
+	if !t.Deleted {
+		index = []string{"live", "cell=" + string(t.Cell)}
+		if t.Tier != "" {
+			index = append(index, "tier="+t.Tier, cellTier(t.Cell, t.Tier))
+		}
+		if fleet.Mapping == routemap.Buckets {
+			index = append(index, bucketTerm(routemap.BucketOf(t.ID, fleet.Buckets)))
+		}
+	}
+	if t.Request != "" {
+		index = append(index, "request="+t.Request)
+	}
+	t.Revision, err = put(w.tx, kindTenant, string(t.ID), t.Revision, t, index...)
+	return err
 }
 
 // Tenant returns one tenant, a deleted one too.
@@ -52,84 +70,92 @@ func (s *Service) Tenant(ctx context.Context, id cellway.TenantID) (t Tenant, er
 // PutTenant registers and places a tenant (at revision 0) or changes one. The
 // cell that it is placed in has its room reserved in the same transaction. A
 // creation with the Request of an earlier one returns what that one made, and
-// its change, which may be waited for.
+// its change, which may be waited for; if it asks for something else it is an
+// [cellway.ErrExists].
 func (s *Service) PutTenant(ctx context.Context, call Call, set Tenant, at cellway.Revision) (t Tenant, c Change, err error) {
 	if err := set.validate(); err != nil {
 		return t, c, err
 	}
-	var repeated bool
-	defer func() {
-		if err == nil && repeated && !call.DryRun {
-			c.Seq = t.Placed
-		}
-	}()
+	repeated := false
 	c, err = s.write(ctx, call, func(w *work) error {
 		old, err := getTenant(w.tx, set.ID)
-		if err != nil && !errors.Is(err, cellway.ErrNotFound) {
-			return err
-		}
+		missing := errors.Is(err, cellway.ErrNotFound)
 		switch {
-		case old.Revision == 0 && at == 0:
-			if done, err := w.asked(set); done.Revision > 0 || err != nil {
-				t, repeated = done, true
+		case err != nil && !missing:
+			return err
+		case missing && at > 0:
+			return fmt.Errorf("tenant %s: it was never registered: %w", set.ID, cellway.ErrNotFound)
+		case missing:
+			if err := w.mayAsk(set); err != nil {
 				return err
 			}
 			t, err = w.place(set)
 			return err
 		case old.Deleted:
 			return fmt.Errorf("tenant %s was deleted, and its name is not used again: %w", set.ID, cellway.ErrExists)
-		case at == 0 && set.Request != "" && set.Request == old.Request:
-			t, repeated = old, true
-			return nil
-		case at == 0:
+		case at > 0:
+			t, err = w.changeTenant(old, set, at)
+			return err
+		case set.Request == "" || set.Request != old.Request:
 			return fmt.Errorf("tenant %s: %w", set.ID, cellway.ErrExists)
+		case old.Asked != "" && old.Asked != set.asks():
+			return fmt.Errorf("tenant %s: idempotency key %q came with other settings before: %w", set.ID, set.Request, cellway.ErrExists)
 		}
-		t, err = w.changeTenant(old, set, at)
-		return err
+		t, repeated = old, true
+		return nil
 	})
+	if err == nil && repeated && !call.DryRun {
+		c.Seq = t.Placed
+	}
 	return t, c, err
 }
 
-// asked finds the tenant that a request with the same key created before.
-func (w *work) asked(set Tenant) (Tenant, error) {
+// mayAsk refuses a creation whose key has created another tenant.
+func (w *work) mayAsk(set Tenant) error {
 	if set.Request == "" {
-		return Tenant{}, nil
+		return nil
 	}
-	p, err := page(w.tx, kindTenant, "request="+set.Request, "", 1, func(t *Tenant, r cellway.Revision) { t.Revision = r })
+	p, err := page(w.tx, kindTenant, "request="+set.Request, "", 1, setTenantRevision)
 	if err != nil || len(p.Items) == 0 {
-		return Tenant{}, err
+		return err
 	}
-	if p.Items[0].ID != set.ID {
-		return Tenant{}, fmt.Errorf("idempotency key %q created tenant %s, not %s: %w", set.Request, p.Items[0].ID, set.ID, cellway.ErrExists)
-	}
-	return p.Items[0], nil
+	return fmt.Errorf("idempotency key %q created tenant %s, not %s: %w", set.Request, p.Items[0].ID, set.ID, cellway.ErrExists)
 }
+
+// asks is a digest of what a creation asks for.
+func (t Tenant) asks() string {
+	body, err := json.Marshal(Tenant{ID: t.ID, Tier: t.Tier, Weights: t.Weights, Residency: t.Residency, Dedicated: t.Dedicated, Policy: t.Policy})
+	if err != nil {
+		return "" // it was validated: every number is one
+	}
+	return routemap.Digest(sha256.Sum256(body)).String()
+}
+
+// maxRequest bounds an idempotency key in bytes.
+const maxRequest = 128
 
 func (t Tenant) validate() error {
 	if err := t.ID.Validate(); err != nil {
 		return err
 	}
-	for k, v := range t.Weights {
-		if k == "" || !(v >= 0) || v > 1e15 {
-			return fmt.Errorf("tenant %s: weight %q is %v; give a number from 0 up: %w", t.ID, k, v, cellway.ErrInvalid)
+	what := "tenant " + string(t.ID)
+	if err := validVector(what+": weight", t.Weights); err != nil {
+		return err
+	}
+	for name, s := range map[string]string{"tier": t.Tier, "residency": t.Residency} {
+		if s != "" {
+			if err := validName(what+": "+name, s); err != nil {
+				return err
+			}
 		}
 	}
+	if len(t.Request) > maxRequest || strings.ContainsFunc(t.Request, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return fmt.Errorf("%s: idempotency key %.40q must be at most %d printable characters without spaces: %w", what, t.Request, maxRequest, cellway.ErrInvalid)
+	}
 	if !slices.Contains(PlacementPolicies, t.Policy) {
-		return fmt.Errorf("tenant %s: policy %q is not one of %s: %w", t.ID, t.Policy, strings.Join(PlacementPolicies, ", "), cellway.ErrInvalid)
+		return fmt.Errorf("%s: policy %q is not one of %s: %w", what, t.Policy, strings.Join(PlacementPolicies, ", "), cellway.ErrInvalid)
 	}
 	return nil
-}
-
-// weights are what a tenant takes of a cell: itself counts as one.
-func (t Tenant) weights() Vector {
-	w := maps.Clone(t.Weights)
-	if w == nil {
-		w = Vector{}
-	}
-	if _, ok := w["tenants"]; !ok {
-		w["tenants"] = 1
-	}
-	return w
 }
 
 // place registers a new tenant.
@@ -150,29 +176,37 @@ func (w *work) place(t Tenant) (Tenant, error) {
 	} else if !errors.Is(err, cellway.ErrNotFound) {
 		return t, err
 	}
-	t.Revision, t.CreatedAt, t.Deleted = 0, w.now, false
 	override, err := getOverride(w.tx, cellway.Key(t.ID))
 	if err != nil && !errors.Is(err, cellway.ErrNotFound) {
 		return t, err
+	}
+	t.Revision, t.CreatedAt, t.Deleted, t.Asked = 0, w.now, false, ""
+	if t.Request != "" {
+		t.Asked = t.asks()
 	}
 	// Somebody who set an override before the tenant came has chosen its cell.
 	if t.Cell, err = w.choose(fleet, t, override.Cell); err != nil {
 		return t, err
 	}
-	if err := reserve(w.tx, t, 1); err != nil {
+	if err := w.reserve(t, 1); err != nil {
 		return t, err
 	}
 	if reuse {
 		w.cs.RemoveTombstones = append(w.cs.RemoveTombstones, cellway.Key(t.ID))
 	}
-	if override.Revision == 0 {
+	switch {
+	case override.Revision == 0:
 		w.putHome(fleet, t)
+	case override.Data != t.Cell:
+		override.Data = t.Cell
+		if err := putOverride(w.tx, &override); err != nil {
+			return t, err
+		}
 	}
-	t.Placed = 0
-	if !w.cs.IsEmpty() {
-		t.Placed = w.head.Seq + 1
+	if t.Placed = 0; !w.cs.IsEmpty() {
+		t.Placed = w.at.seq + 1
 	}
-	if err := putTenant(w.tx, &t); err != nil {
+	if err := w.putTenant(fleet, &t); err != nil {
 		return t, err
 	}
 	w.record("tenant.place", "tenant/"+string(t.ID), nil, t)
@@ -199,73 +233,24 @@ func needsEntry(fleet Fleet, m *routemap.Map, t Tenant) bool {
 
 // changeTenant changes what placement knows of a tenant. It stays where it is.
 func (w *work) changeTenant(old, set Tenant, at cellway.Revision) (Tenant, error) {
+	fleet, err := getFleet(w.tx)
+	if err != nil {
+		return old, err
+	}
 	t := old
 	t.Revision, t.Tier, t.Weights, t.Residency, t.Dedicated, t.Policy = at, set.Tier, set.Weights, set.Residency, set.Dedicated, set.Policy
 	if err := w.mayStay(t, old); err != nil {
 		return t, err
 	}
-	if err := reserve(w.tx, old, -1); err != nil {
+	if err := w.reserve(old, -1); err != nil {
 		return t, err
 	}
-	if err := reserve(w.tx, t, 1); err != nil {
+	if err := w.reserve(t, 1); err != nil {
 		return t, err
 	}
-	if err := putTenant(w.tx, &t); err != nil {
+	if err := w.putTenant(fleet, &t); err != nil {
 		return t, err
 	}
 	w.record("tenant.set", "tenant/"+string(t.ID), old, t)
 	return t, nil
-}
-
-// DeleteTenant removes a tenant with its overrides and leaves a tombstone, so
-// that requests are told it is gone and the name is not taken again. It takes
-// the cell's room back; the data in the cell is not touched.
-func (s *Service) DeleteTenant(ctx context.Context, call Call, id cellway.TenantID, at cellway.Revision) (t Tenant, c Change, err error) {
-	c, err = s.write(ctx, call, func(w *work) error {
-		old, err := getTenant(w.tx, id)
-		if err != nil {
-			return err
-		}
-		if old.Deleted {
-			return fmt.Errorf("tenant %s is deleted already: %w", id, cellway.ErrNotFound)
-		}
-		if err := w.dropOverrides(id); err != nil {
-			return err
-		}
-		if _, ok := w.m.Entry(cellway.Key(id)); ok {
-			w.cs.RemoveEntries = append(w.cs.RemoveEntries, cellway.Key(id))
-		}
-		w.cs.Tombstones = append(w.cs.Tombstones, cellway.Tombstone{Key: cellway.Key(id)})
-		if err := reserve(w.tx, old, -1); err != nil {
-			return err
-		}
-		t = old
-		t.Revision, t.Deleted = at, true
-		if err := putTenant(w.tx, &t); err != nil {
-			return err
-		}
-		w.record("tenant.delete", "tenant/"+string(id), old, t)
-		return nil
-	})
-	return t, c, err
-}
-
-// dropOverrides removes the overrides of a tenant's parts and of itself. The
-// entry of the tenant itself is left to the caller.
-func (w *work) dropOverrides(id cellway.TenantID) error {
-	recs, err := w.tx.ListIndex(kindOverride, "tenant="+string(id), "", 10000)
-	if err != nil {
-		return err
-	}
-	for _, r := range recs {
-		if err := w.tx.Delete(kindOverride, r.ID, r.Revision); err != nil {
-			return err
-		}
-		if key := cellway.Key(r.ID); key.IsComposite() {
-			w.cs.RemoveEntries = append(w.cs.RemoveEntries, key)
-			w.cs.Tombstones = append(w.cs.Tombstones, cellway.Tombstone{Key: key})
-		}
-		w.record("override.remove", "override/"+r.ID, r.Body, nil)
-	}
-	return nil
 }

@@ -96,7 +96,7 @@ func (t Token) public() Token { t.Hash = ""; return t }
 // Tokens lists tokens by id, without hashes.
 func (s *Service) Tokens(ctx context.Context, after string, limit int) (p Page[Token], err error) {
 	err = s.view(ctx, func(tx store.Tx) error {
-		p, err = page(tx, kindToken, "", after, limit, func(t *Token, r cellway.Revision) { t.Revision = r })
+		p, err = page(tx, kindToken, "", after, limit, setTokenRevision)
 		return err
 	})
 	for i := range p.Items {
@@ -105,10 +105,11 @@ func (s *Service) Tokens(ctx context.Context, after string, limit int) (p Page[T
 	return p, err
 }
 
-// DeleteToken ends a token at once. The last admin's goes last of all.
+// DeleteToken ends a token at once. The last one of an admin that is still good
+// goes last of all.
 func (s *Service) DeleteToken(ctx context.Context, call Call, id string) error {
 	_, err := s.write(ctx, call, func(w *work) error {
-		t, err := get(w.tx, kindToken, id, func(t *Token, r cellway.Revision) { t.Revision = r })
+		t, err := get(w.tx, kindToken, id, setTokenRevision)
 		if err != nil {
 			return err
 		}
@@ -116,12 +117,17 @@ func (s *Service) DeleteToken(ctx context.Context, call Call, id string) error {
 		if err != nil {
 			return err
 		}
-		if t.Role == Admin && all > 1 {
-			admins, err := w.tx.Count(kindToken, "role="+string(Admin))
-			if err != nil {
+		if t.Role == Admin && t.good(w.now) && all > 1 {
+			others := 0
+			if err := each(w.tx, kindToken, "role="+string(Admin), setTokenRevision, func(o Token) error {
+				if o.ID != id && o.good(w.now) {
+					others++
+				}
+				return nil
+			}); err != nil {
 				return err
 			}
-			if admins == 1 {
+			if others == 0 {
 				return fmt.Errorf("token %s is the only admin's; make another one before you delete it: %w", id, cellway.ErrInUse)
 			}
 		}
@@ -132,14 +138,20 @@ func (s *Service) DeleteToken(ctx context.Context, call Call, id string) error {
 	return err
 }
 
+func setTokenRevision(t *Token, r cellway.Revision) { t.Revision = r }
+
+// good reports whether a token has not expired.
+func (t Token) good(now time.Time) bool { return t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt) }
+
 // Authenticate returns the token with that secret. What is unknown or expired
-// is an [cellway.ErrForbidden].
+// is an [cellway.ErrForbidden]. The secret is looked up by its hash: how long
+// that takes tells nothing of any other secret.
 func (s *Service) Authenticate(ctx context.Context, secret string) (t Token, err error) {
 	if !strings.HasPrefix(secret, tokenPrefix) {
 		return t, fmt.Errorf("that is not a token of this control plane: %w", cellway.ErrForbidden)
 	}
 	err = s.view(ctx, func(tx store.Tx) error {
-		p, err := page(tx, kindToken, "hash="+hashSecret(secret), "", 1, func(t *Token, r cellway.Revision) { t.Revision = r })
+		p, err := page(tx, kindToken, "hash="+hashSecret(secret), "", 1, setTokenRevision)
 		if err != nil {
 			return err
 		}
@@ -147,7 +159,7 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (t Token, err
 			return fmt.Errorf("unknown token: %w", cellway.ErrForbidden)
 		}
 		t = p.Items[0]
-		if !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt) {
+		if !t.good(time.Now()) {
 			return fmt.Errorf("token %s expired at %s: %w", t.Name, t.ExpiresAt.Format(time.RFC3339), cellway.ErrForbidden)
 		}
 		return nil

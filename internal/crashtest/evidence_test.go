@@ -2,11 +2,13 @@ package crashtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -121,6 +123,8 @@ func readEvidence(t *testing.T, path string) *evidence {
 			}
 		}
 	}
+	// They stand there with the newest first.
+	slices.SortFunc(e.versions, func(a, b versionLine) int { return cmp.Compare(a.manifest.Version, b.manifest.Version) })
 	return e
 }
 
