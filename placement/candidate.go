@@ -35,9 +35,12 @@ type Candidate struct {
 
 // Validate reports amounts that are no amounts, as an [cellway.ErrInvalid].
 func (c Candidate) Validate() error {
-	for what, v := range map[string]Vector{"capacity": c.Capacity, "use": c.Used, "reservation": c.Reserved} {
-		if err := v.Validate(); err != nil {
-			return fmt.Errorf("cell %s: %s of %w", c.ID, what, err)
+	for _, of := range [...]struct {
+		what string
+		v    Vector
+	}{{"capacity", c.Capacity}, {"use", c.Used}, {"reservation", c.Reserved}} {
+		if err := of.v.Validate(); err != nil {
+			return fmt.Errorf("cell %s: %s of %w", c.ID, of.what, err)
 		}
 	}
 	if !(c.Headroom >= 0 && c.Headroom <= 100) {

@@ -62,8 +62,11 @@ func Decide(cells []Candidate, r Request) (Decision, error) {
 		return Decision{}, err
 	}
 	var d Decision
-	var fit []Candidate
-	spares := newSpares(cells, r)
+	var fit []candidacy
+	var spares spares
+	if r.KeepSpare {
+		spares = newSpares(cells, r)
+	}
 	for _, c := range cells {
 		no := cmp.Or(c.open(), c.fits(r))
 		if no == (Refusal{}) && r.KeepSpare {
@@ -72,17 +75,18 @@ func Decide(cells []Candidate, r Request) (Decision, error) {
 		if no != (Refusal{}) {
 			d.Refused = append(d.Refused, no)
 		} else {
-			fit = append(fit, c)
+			_, share := c.fullest(r)
+			fit = append(fit, candidacy{c, share})
 		}
 	}
 	if len(fit) == 0 {
 		return Decision{}, noRoom(r.Tenant, d.Refused)
 	}
 	slices.SortFunc(d.Refused, byCell)
-	best := slices.MinFunc(fit, func(a, b Candidate) int { return compare(a, b, r) })
+	best := slices.MinFunc(fit, func(a, b candidacy) int { return compare(a, b, r) })
 	d.By = LeastLoaded
 	if r.Policy != LeastLoaded {
-		if i := slices.IndexFunc(fit, func(c Candidate) bool { return c.ID == r.Default }); i >= 0 {
+		if i := slices.IndexFunc(fit, func(c candidacy) bool { return c.ID == r.Default }); i >= 0 {
 			best, d.By = fit[i], Bucket
 		}
 	}
@@ -91,18 +95,22 @@ func Decide(cells []Candidate, r Request) (Decision, error) {
 	return d, nil
 }
 
+// A candidacy is a cell that fits, with how full it would be.
+type candidacy struct {
+	Candidate
+	share float64
+}
+
 // compare orders the cells that fit, the best first.
-func compare(a, b Candidate, r Request) int {
+func compare(a, b candidacy, r Request) int {
 	if a.Updating != b.Updating {
 		if a.Updating {
 			return 1
 		}
 		return -1
 	}
-	_, x := a.fullest(r)
-	_, y := b.fullest(r)
 	return cmp.Or(
-		cmp.Compare(x, y),
+		cmp.Compare(a.share, b.share),
 		cmp.Compare(a.Tenants, b.Tenants),
 		cmp.Compare(tenantHash(r.Tenant, b.ID), tenantHash(r.Tenant, a.ID)),
 		cmp.Compare(a.ID, b.ID),

@@ -17,10 +17,14 @@ type Vector map[string]float64
 // Validate reports an amount that is negative or no number, as an
 // [cellway.ErrInvalid].
 func (v Vector) Validate() error {
-	for _, dim := range v.dimensions() {
-		if a := v[dim]; !(a >= 0) || math.IsInf(a, 0) {
-			return fmt.Errorf("%q is %v; give a number from 0 up: %w", dim, a, cellway.ErrInvalid)
+	bad := ""
+	for dim, a := range v {
+		if (!(a >= 0) || math.IsInf(a, 0)) && (bad == "" || dim < bad) {
+			bad = dim
 		}
+	}
+	if a := v[bad]; !(a >= 0) || math.IsInf(a, 0) {
+		return fmt.Errorf("%q is %v; give a number from 0 up: %w", bad, a, cellway.ErrInvalid)
 	}
 	return nil
 }
