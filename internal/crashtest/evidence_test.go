@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/store"
@@ -66,6 +67,7 @@ type changeLine struct {
 }
 
 type versionLine struct {
+	At       time.Time       `json:"at"`
 	Seq      uint64          `json:"seq"`
 	Encoded  []byte          `json:"manifest"`
 	Base     routemap.Digest `json:"base"`
