@@ -49,3 +49,11 @@ type JournalEntry struct {
 	After   json.RawMessage `json:"after,omitempty"`
 	Change  string          `json:"change,omitempty"` // id of the change that it made to the map
 }
+
+// An Alarm is something that a person should look at. Alarms decide nothing.
+type Alarm struct {
+	Code    string    `json:"code"`    // stable, as in "override_overdue"
+	Subject string    `json:"subject"` // what it is about, as in the journal: "override/acme", "router/r1"
+	Since   time.Time `json:"since"`
+	Message string    `json:"message"`
+}

@@ -107,6 +107,11 @@ type Tenant struct {
 	Revision  cellway.Revision `json:"revision"`
 }
 
+// An UndeleteRequest brings a tenant back that was deleted by mistake.
+type UndeleteRequest struct {
+	Reason string `json:"reason,omitempty"`
+}
+
 // TenantChange answers a write of a tenant.
 type TenantChange struct {
 	Tenant

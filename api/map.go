@@ -24,6 +24,7 @@ type MapStatus struct {
 	Cells        int             `json:"cells"`
 	BaseBytes    uint64          `json:"base_bytes"`
 	OverlayBytes uint64          `json:"overlay_bytes"`
+	Waiting      int             `json:"waiting"` // accepted changes that no version contains yet
 	Routers      Waited          `json:"routers"` // against the newest version
 	SigningKeys  []string        `json:"signing_keys,omitempty"`
 	Restore      *RestoreState   `json:"restore,omitempty"` // while a restore waits for a person

@@ -60,6 +60,22 @@ func (c *Client) Journal(ctx context.Context, f JournalFilter) iter.Seq2[api.Jou
 	return list[api.JournalEntry](ctx, c, "/v1/journal", q)
 }
 
+// Alarms lists what a person should look at, by code.
+func (c *Client) Alarms(ctx context.Context) iter.Seq2[api.Alarm, error] {
+	return func(yield func(api.Alarm, error) bool) {
+		var page api.Page[api.Alarm]
+		if err := c.get(ctx, "/v1/alarms", nil, &page); err != nil {
+			yield(api.Alarm{}, err)
+			return
+		}
+		for _, a := range page.Items {
+			if !yield(a, nil) {
+				return
+			}
+		}
+	}
+}
+
 // Tokens lists tokens, without their secrets.
 func (c *Client) Tokens(ctx context.Context) iter.Seq2[api.Token, error] {
 	return list[api.Token](ctx, c, "/v1/tokens", nil)

@@ -70,6 +70,12 @@ func (c *Client) DeleteTenant(ctx context.Context, id cellway.TenantID, w Write)
 	return out, c.call(ctx, w.record(http.MethodDelete, tenantPath(id), nil, &out))
 }
 
+// UndeleteTenant brings a tenant that was deleted by mistake, at the revision in
+// w, back to the cell that has its data. Its overrides don't come back.
+func (c *Client) UndeleteTenant(ctx context.Context, id cellway.TenantID, reason string, w Write) (out api.TenantChange, err error) {
+	return out, c.call(ctx, w.act(tenantPath(id)+"/undelete", api.UndeleteRequest{Reason: reason}, &out))
+}
+
 // Overrides lists overrides of a kind by key; with an empty kind, all.
 func (c *Client) Overrides(ctx context.Context, kind string) iter.Seq2[api.Override, error] {
 	q := url.Values{}

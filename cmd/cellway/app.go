@@ -86,7 +86,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	root.AddCommand(a.partCommands()...) // hidden: what the demo's processes run
 	add("fleet", a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
 	add("map", a.mapCommand(), a.routerCommand(), a.explainCommand(), a.locateCommand())
-	add("keep", a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())
+	add("keep", a.alarmsCommand(), a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())
 	root.AddCommand(a.versionCommand(), exitCodesTopic())
 	strict(root)
 	return root

@@ -58,6 +58,9 @@ func tellMap(s api.MapStatus) *facts {
 		t.add("signed by", "%s", strings.Join(s.SigningKeys, " "))
 		t.add("routers", "%s", tellReach(s.Routers))
 	}
+	if s.Waiting > 0 {
+		t.add("waiting", "%s", plural(s.Waiting, "accepted change is", "accepted changes are")+" not published yet")
+	}
 	if r := s.Restore; r != nil {
 		text := fmt.Sprintf("waits for a person since %s; nothing but drains is accepted\nfrom %s", date(r.Since), r.From)
 		if r.Why != "" {

@@ -14,7 +14,7 @@ import (
 
 func (a *app) tenantCommand() *cobra.Command {
 	c := &cobra.Command{Use: "tenant", Aliases: []string{"tenants"}, Short: "registered tenants and where they are", Example: "  cellway tenant add acme --tier gold\n  cellway tenant list --cell cell-001"}
-	c.AddCommand(a.tenantList(), a.tenantShow(), a.tenantAdd(), a.tenantSet(), a.tenantDelete())
+	c.AddCommand(a.tenantList(), a.tenantShow(), a.tenantAdd(), a.tenantSet(), a.tenantDelete(), a.tenantUndelete())
 	return c
 }
 
@@ -294,6 +294,35 @@ All of them are looked up and shown first; if one does not exist, none is delete
 			return nil
 		},
 	}))
+	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	return c
+}
+
+func (a *app) tenantUndelete() *cobra.Command {
+	var reason string
+	c := a.writing(&cobra.Command{
+		Use: "undelete TENANT", Short: "bring back a tenant that was deleted by mistake", Args: exactly("TENANT"),
+		Long: `Bring back a tenant that was deleted by mistake: to the cell that has its data, with the
+settings that it had. Its overrides don't come back.`,
+		Example: "  cellway tenant undelete acme --reason 'wrong list'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			t, err := cl.Tenant(cmd.Context(), cellway.TenantID(args[0]))
+			if err != nil {
+				return err
+			}
+			w, err := a.write()
+			if err != nil {
+				return err
+			}
+			w.Revision = t.Revision
+			out, err := cl.UndeleteTenant(cmd.Context(), t.ID, reason, w)
+			return a.tenantChanged(out, err)
+		},
+	})
 	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
 	return c
 }

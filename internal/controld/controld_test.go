@@ -496,6 +496,10 @@ func TestAdminListenerTellsHealthAndMetrics(t *testing.T) {
 		`cellway_control_requests_total{route="GET /v1/cells",status="200"} 1`,
 		`cellway_control_map_sequence 1`,
 		`cellway_control_routers{state="live"} 1`,
+		`cellway_control_cells{state="active"} 1`,
+		`cellway_control_versions_published_total 1`,
+		`cellway_control_publish_duration_seconds_count 1`,
+		`cellway_control_publishing_halted 0`,
 		`cellway_control_cell_admit_percent{cell="cell-001"} 100`,
 		`cellway_control_overrides_overdue 0`,
 		`cellway_control_requests_in_flight 0`,
@@ -509,37 +513,5 @@ func TestAdminListenerTellsHealthAndMetrics(t *testing.T) {
 		if code, _ := get(t, http.DefaultClient, s.AdminURL()+path); code != want {
 			t.Errorf("%s: %d, want %d", path, code, want)
 		}
-	}
-}
-
-func TestOverdueOverridesAreToldOnce(t *testing.T) {
-	var log strings.Builder
-	cfg := config(t)
-	cfg.Store, cfg.Keys = Memory, nil
-	s, err := New(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	fleet(t, s.service)
-	now := time.Now()
-	for key, review := range map[cellway.Key]time.Time{"acme": now.Add(-time.Hour), "globex": now.Add(time.Hour)} {
-		e := cellway.Entry{Key: key, Kind: cellway.Quarantine, By: "alice", Reason: "loud", ReviewBy: review}
-		if _, _, err := s.service.PutOverride(t.Context(), by, e, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	told := map[cellway.Key]time.Time{}
-	for range 3 {
-		if n, err := s.tellOverdue(t.Context(), now, told); n != 1 || err != nil {
-			t.Errorf("%d overdue, %v", n, err)
-		}
-	}
-	if n, err := s.tellOverdue(t.Context(), now.Add(2*time.Hour), told); n != 2 || err != nil {
-		t.Errorf("later: %d overdue, %v", n, err)
-	}
-	if got := strings.Count(log.String(), "override overdue"); got != 2 {
-		t.Errorf("told %d times:\n%s", got, log.String())
 	}
 }

@@ -17,7 +17,6 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	overdue  prometheus.Gauge
 	inFlight atomic.Int64
 }
 
@@ -29,13 +28,11 @@ func newMetrics(svc *control.Service) *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cellway_control_request_duration_seconds", Help: "Time to answer a request, waiting on purpose included.",
 			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 60}}, []string{"route"}),
-		overdue: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "cellway_control_overrides_overdue", Help: "Overrides whose review_by has passed."}),
 	}
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "cellway_control_requests_in_flight", Help: "Requests being answered, those that wait on purpose included."},
 		func() float64 { return float64(m.inFlight.Load()) })
-	m.registry.MustRegister(inFlight, m.requests, m.duration, m.overdue, &fleetCollector{svc},
+	m.registry.MustRegister(inFlight, m.requests, m.duration, &fleetCollector{svc},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -87,18 +84,36 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 			gauge(desc("cell_admit_percent", "Percent of a cell's keys that routers let through.", "cell"), float64(cell.Admit), string(cell.ID))
 		}
 	}
-	state := map[string]int{"live": 0, "silent": 0, "behind": 0}
-	for _, r := range c.svc.Routers() {
-		switch {
-		case !r.Live:
-			state["silent"]++
-		case newest != nil && r.Report.Version < newest.Map.Version():
-			state["behind"]++
-		default:
-			state["live"]++
-		}
+	stats := c.svc.Stats()
+	for name, n := range map[string]int{"live": stats.RoutersLive, "behind": stats.RoutersBehind, "missing": stats.RoutersMissing} {
+		gauge(desc("routers", "Routers by state: live, of those behind the newest map, and missing though expected.", "state"), float64(n), name)
 	}
-	for name, n := range state {
-		gauge(desc("routers", "Routers by state: live at the newest map, behind it, or silent.", "state"), float64(n), name)
+	for state, n := range stats.Cells {
+		gauge(desc("cells", "Cells of the accepted map by state.", "state"), float64(n), state)
 	}
+	gauge(desc("changes_waiting", "Accepted changes that no version contains yet."), float64(stats.Waiting))
+	gauge(desc("overrides_overdue", "Overrides whose review_by has passed."), float64(stats.Overdue))
+	halted := 0.0
+	if stats.Halted {
+		halted = 1
+	}
+	gauge(desc("publishing_halted", "1 while nothing but drains goes out until a person confirms."), halted)
+	alarms := map[string]int{}
+	for _, a := range c.svc.Alarms() {
+		alarms[string(a.Code)]++
+	}
+	for code, n := range alarms {
+		gauge(desc("alarms", "What a person should look at, by code; see cellway alarms.", "code"), float64(n), code)
+	}
+	count := func(d *prometheus.Desc, n uint64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
+	}
+	count(desc("versions_published_total", "Versions published by this process."), stats.Versions)
+	count(desc("publish_errors_total", "Tries to publish that failed."), stats.PublishErrors)
+	count(desc("store_errors_total", "Calls of the store that failed."), stats.StoreErrors)
+	count(desc("sink_errors_total", "Writes of versions beside the store that failed."), stats.SinkErrors)
+	count(desc("folds_total", "Fresh bases made."), stats.Folds)
+	latency := stats.PublishLatency
+	ch <- prometheus.MustNewConstHistogram(desc("publish_duration_seconds", "Time from the acceptance of a change to the version that contains it."),
+		latency.Count, latency.Sum, latency.AtMost)
 }

@@ -190,7 +190,6 @@ func (s *Server) Run(ctx context.Context) error {
 		group.Go(func() error { return serve(admin, s.admin) })
 		defer admin.Close() // metrics until the end
 	}
-	group.Go(func() error { s.watchOverdue(working, overdueEvery); return nil })
 	group.Go(func() error {
 		<-working.Done()
 		s.stop(api)

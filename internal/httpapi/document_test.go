@@ -110,6 +110,7 @@ var wireTypes = map[string]any{
 	"Router": api.Router{}, "RouterReport": api.RouterReport{}, "RefusedMap": api.RefusedMap{}, "CellTraffic": api.CellTraffic{},
 	"TenantTraffic": api.TenantTraffic{}, "Lease": api.Lease{},
 	"ChangeStatus": api.ChangeStatus{}, "Waited": api.Waited{}, "Counts": api.Counts{}, "Cause": api.Cause{}, "Difference": api.Difference{},
+	"Alarm": api.Alarm{}, "UndeleteRequest": api.UndeleteRequest{},
 	"JournalEntry": api.JournalEntry{}, "Token": api.Token{}, "TokenCreation": api.TokenCreation{}, "NewToken": api.NewToken{},
 	"Problem": api.Problem{}, "Entry": cellway.Entry{}, "Extractor": cellway.Extractor{}, "Hold": cellway.Hold{},
 }

@@ -155,6 +155,16 @@ func (s *Server) listJournal(q *request) (*answer, error) {
 	return &answer{body: out}, nil
 }
 
+func (s *Server) listAlarms(q *request) (*answer, error) {
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	alarms := control.Page[control.Alarm]{Items: s.service.Alarms()}
+	return &answer{body: list(alarms, func(a control.Alarm) api.Alarm {
+		return api.Alarm{Code: string(a.Code), Subject: a.Subject, Since: a.Since, Message: a.Message}
+	})}, nil
+}
+
 func (s *Server) listTokens(q *request) (*answer, error) {
 	after, limit := q.page()
 	if err := q.done(); err != nil {

@@ -37,6 +37,7 @@ func (s *Server) mapStatus(q *request) (*answer, error) {
 			out.SigningKeys = append(out.SigningKeys, string(sig.Key))
 		}
 	}
+	out.Waiting = s.service.Stats().Waiting
 	out.Routers = reach(s.service.Reach(out.Version))
 	out.Routers.Version = out.Version
 	st, err := s.service.RestoreState(q.Context())

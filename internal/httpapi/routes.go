@@ -32,6 +32,7 @@ var routes = []route{
 	{"GET /v1/tenants/{tenant}", readers, (*Server).getTenant},
 	{"PUT /v1/tenants/{tenant}", operators, (*Server).putTenant},
 	{"DELETE /v1/tenants/{tenant}", operators, (*Server).deleteTenant},
+	{"POST /v1/tenants/{tenant}/undelete", operators, (*Server).undeleteTenant},
 
 	{"GET /v1/overrides", readers, (*Server).listOverrides},
 	{"GET /v1/overrides/{tenant}", readers, (*Server).getOverride},
@@ -65,6 +66,7 @@ var routes = []route{
 
 	{"GET /v1/changes/{id}", readers, (*Server).getChange},
 	{"GET /v1/journal", readers, (*Server).listJournal},
+	{"GET /v1/alarms", readers, (*Server).listAlarms},
 
 	{"GET /v1/tokens", admins, (*Server).listTokens},
 	{"POST /v1/tokens", admins, (*Server).createToken},

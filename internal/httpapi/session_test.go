@@ -345,12 +345,20 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 		t.Errorf("the last act is %+v, want number %d", journal.Items, end)
 	}
 
+	var alarms api.Page[api.Alarm]
+	x.ok(&alarms, "GET", "/v1/alarms", nil)
+
 	// The rest.
 	x.ok(&tenant, "GET", "/v1/tenants/globex", nil)
 	x.ok(nil, "DELETE", "/v1/tenants/globex?dry_run=true", nil, matching(tenant.Revision)...)
 	x.ok(&tenant, "DELETE", "/v1/tenants/globex?reason=bye", nil, matching(tenant.Revision)...)
 	if !tenant.Deleted {
 		t.Errorf("deleted: %+v", tenant)
+	}
+	x.no(api.CodeConflict, "POST", "/v1/tenants/globex/undelete", api.UndeleteRequest{}, matching(tenant.Revision+1)...)
+	x.ok(&tenant, "POST", "/v1/tenants/globex/undelete", api.UndeleteRequest{Reason: "by mistake"}, matching(tenant.Revision)...)
+	if tenant.Deleted || tenant.Cell == "" {
+		t.Errorf("undeleted: %+v", tenant)
 	}
 	x.ok(nil, "GET", "/livez", nil)
 	x.ok(nil, "GET", "/readyz", nil)

@@ -104,6 +104,19 @@ func (s *Server) deleteTenant(q *request) (*answer, error) {
 	return s.tenantChange(q, http.StatusOK, t, c, call, wait), nil
 }
 
+func (s *Server) undeleteTenant(q *request) (*answer, error) {
+	id, in := q.tenant("tenant"), body[api.UndeleteRequest](q)
+	at, call, wait := q.existing(), q.call(in.Reason), q.waiting()
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	t, c, err := s.service.UndeleteTenant(q.Context(), call, id, at)
+	if err != nil {
+		return nil, err
+	}
+	return s.tenantChange(q, http.StatusOK, t, c, call, wait), nil
+}
+
 func (s *Server) listOverrides(q *request) (*answer, error) {
 	after, limit := q.page()
 	kind := q.param("kind")
