@@ -285,6 +285,29 @@ func (m *Manifest) rewritten() []byte {
 	return again.Encode()
 }
 
+// What a map holds beyond the bytes of its keys, at every filling of the index.
+func TestMapTakesAtMost64BytesAKeyBeyondTheKey(t *testing.T) {
+	c := sample(t).Content()
+	c.Entries, c.Aliases, c.Tombstones, c.Holds = nil, nil, nil, nil
+	keys := 0
+	for i := range 30_000 {
+		key := cellway.Key(fmt.Sprintf("t%d", i))
+		keys += len(key)
+		c.Entries = append(c.Entries, cellway.Entry{Key: key, Cell: "a", Epoch: 1 << 40})
+		if i < 10_000 || i%1000 != 999 {
+			continue
+		}
+		m, err := Build(c, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &m.base.tab
+		if n := (len(m.base.raw) + 8*len(x.index.places) + 4*cap(x.marks) - keys) / len(c.Entries); n > 64 {
+			t.Errorf("%d bytes a key with %d keys", n, len(c.Entries))
+		}
+	}
+}
+
 // A map of a Map's parts put together anew must be the Map that Apply made,
 // field by field.
 func TestAppliedMapIsTheAssembledOne(t *testing.T) {

@@ -168,8 +168,8 @@ func (r *Route) hash(tenant string) {
 	}
 }
 
-// BucketOf returns the bucket of tenant among count: the first eight bytes of
-// its SHA-256, big-endian, modulo count.
+// BucketOf returns the bucket of tenant among count, which is not 0: the first
+// eight bytes of its SHA-256, big-endian, modulo count.
 func BucketOf(tenant cellway.TenantID, count uint32) uint32 {
 	return uint32(sum16(string(tenant))[0] % uint64(count))
 }

@@ -114,6 +114,24 @@ func TestKeyWithoutAnEntryIsRefusedWhereNothingIsNamed(t *testing.T) {
 	}
 }
 
+// A name is compared whole and as it is: no dot, prefix or case makes one key
+// stand for another.
+func TestNamesAreComparedWhole(t *testing.T) {
+	c := fullContent(2)
+	c.Entries = []cellway.Entry{{Key: "acme", Cell: "cell-001"}, {Key: "acme.eu", Cell: "cell-002"}, {Key: "globex/eu", Cell: "cell-001"}, {Key: "~", Cell: "cell-002"}}
+	c.Aliases = []cellway.Alias{{Name: "www.acme", Target: "acme"}}
+	m := build(t, c)
+	for key, want := range map[cellway.Key]string{
+		"acme": "cell-001", "acme.eu": "cell-002", "acme/eu": "cell-001", "acme.eu/x": "cell-002", "www.acme": "cell-001", "~": "cell-002",
+		"Acme": "key_unknown", "acm": "key_unknown", "acme.": "key_unknown", "acme.eu.x": "key_unknown", "eu.acme": "key_unknown", "www": "key_unknown",
+		"globex": "key_unknown", "globex/e": "key_unknown", "globex/eu.x": "key_unknown", "eu": "key_unknown", "~~": "key_unknown", "catch_all": "key_unknown", "none": "key_unknown",
+	} {
+		if got := where(m, key); got != want {
+			t.Errorf("%s goes to %s, want %s", key, got, want)
+		}
+	}
+}
+
 // The same key must go to the same bucket whatever builds this package: mod-N
 // over cells, or a hash of the toolchain, would send everybody elsewhere.
 func TestCellsCanComeWithoutMovingAnyKey(t *testing.T) {

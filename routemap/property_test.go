@@ -227,6 +227,13 @@ func (w *world) take(s step) (accepted bool, err error) {
 			!errors.Is(err, cellway.ErrExists) && !errors.Is(err, cellway.ErrInUse) {
 			return false, fmt.Errorf("refused with an error of no kind: %w", err)
 		}
+		folded, ferr := w.m.Fold()
+		if ferr != nil {
+			return false, ferr
+		}
+		if _, again := folded.Apply(s.Changes); again == nil {
+			return false, fmt.Errorf("folded before, the map takes what it refused: %w", err)
+		}
 		return false, nil
 	}
 	folded, err := got.Fold()
@@ -249,6 +256,11 @@ func (w *world) take(s step) (accepted bool, err error) {
 	wasFolded, err := w.m.Fold()
 	if err != nil {
 		return true, err
+	}
+	if again, err := wasFolded.Apply(s.Changes); err != nil {
+		return true, fmt.Errorf("folded before, the map refuses what it took: %w", err)
+	} else if err := w.holds(again, model); err != nil {
+		return true, fmt.Errorf("folded before: %w", err)
 	}
 	want := w.model.compare(model)
 	for name, counts := range map[string]routemap.Counts{
