@@ -143,6 +143,7 @@ func causeText(name string) string {
 		"entries_moved":           "entries with another owner",
 		"buckets_moved":           "buckets with another owner",
 		"keys_shrunk":             "keys fewer than before",
+		"keys_lost":               "keys that had an owner and have none now",
 		"cells_repointed":         "cells with other endpoints",
 		"extractors_changed":      "extractors change",
 		"mapping_changed":         "the mapping changes",
