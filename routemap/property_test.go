@@ -17,7 +17,7 @@ import (
 
 var (
 	propertySeed = flag.Uint64("property.seed", 1, "first seed of the property test")
-	propertyRuns = flag.Uint64("property.runs", 120, "how many seeds it runs")
+	propertyRuns = flag.Uint64("property.runs", 80, "how many seeds it runs")
 )
 
 const propertySteps = 60

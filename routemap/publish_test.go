@@ -97,12 +97,10 @@ func TestEveryByteOfAVersionMatters(t *testing.T) {
 		if i == 4 || i == 5 {
 			continue // the format version of the archive, which is only a wrapping
 		}
-		for _, flip := range []byte{0x01, 0x80, 0xff} {
-			bad := bytes.Clone(good)
-			bad[i] ^= flip
-			if open(bad) == nil {
-				t.Fatalf("byte %d of %d may be %#x as well as %#x", i, len(good), bad[i], good[i])
-			}
+		bad := bytes.Clone(good)
+		bad[i] ^= 1 << (i % 8)
+		if open(bad) == nil {
+			t.Fatalf("byte %d of %d may be %#x as well as %#x", i, len(good), bad[i], good[i])
 		}
 	}
 	for i := range good {
