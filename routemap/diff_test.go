@@ -47,3 +47,42 @@ func TestDiffTellsEachRecordThatDiffers(t *testing.T) {
 		t.Error("a first map differs in nothing from none")
 	}
 }
+
+func TestDiffSaysWhatARecordWasAndIs(t *testing.T) {
+	c := content(3, 4)
+	c.Entries = []cellway.Entry{{Key: "moved", Cell: "cell-001"}, {Key: "deleted", Cell: "cell-001"}}
+	c.Aliases = []cellway.Alias{{Name: "old", Target: "moved"}}
+	c.Holds = []cellway.Hold{{Key: "moved", Move: "m-1", Until: review, HoldMS: 500}}
+	before := build(t, c)
+	cell := c.Cells[2]
+	cell.Title, cell.Zone, cell.Tags = "third", "eu-1", map[string]string{"b": "2", "a": "1"}
+	s := before.Settings()
+	s.Stateless = true
+	after := apply(t, before, routemap.ChangeSet{
+		Settings:      &s,
+		Cells:         []cellway.Cell{cell},
+		Owners:        []cellway.BucketOwner{{Bucket: 3, Cell: "cell-002"}},
+		Entries:       []cellway.Entry{override("moved", cellway.Heavy, "cell-002"), override("sick", cellway.Quarantine, "")},
+		RemoveEntries: []cellway.Key{"deleted"}, RemoveAliases: []cellway.TenantID{"old"}, Tombstones: []cellway.Tombstone{{Key: "deleted"}, {Key: "old"}},
+		RemoveHolds: []cellway.Key{"moved"}, Holds: []cellway.Hold{{Key: "other", Move: "m-2", Until: review, HoldMS: 1}},
+	}, 10)
+	want := []routemap.Difference{
+		{"settings", "stateless", "false", "true"},
+		{"cell", "cell-003", "active, admit 100 %, guard none, http://127.0.0.1:9003", "active, admit 100 %, guard none, http://127.0.0.1:9003, a=1, b=2, title third, zone eu-1"},
+		{"hold", "moved", "move m-1, at most 500 ms until 2027-03-01T00:00:00Z", ""},
+		{"hold", "other", "", "move m-2, at most 1 ms until 2027-03-01T00:00:00Z"},
+		{"bucket", "3", "cell-001, epoch 0.1", "cell-002, epoch 0.14"},
+		{"entry", "deleted", "placed in cell-001, epoch 0.1", ""},
+		{"tombstone", "deleted", "", "gone since epoch 0.12"},
+		{"entry", "moved", "placed in cell-001, epoch 0.1", "heavy in cell-002, epoch 0.10, by ops until 2027-03-01: a reason"},
+		{"alias", "old", "of moved", ""},
+		{"tombstone", "old", "", "gone since epoch 0.13"},
+		{"entry", "sick", "", "quarantine, epoch 0.11, by ops until 2027-03-01: a reason"},
+	}
+	if got, total := routemap.Diff(before, after, 100); !slices.Equal(got, want) || total != len(want) {
+		t.Errorf("%d differences:", total)
+		for _, d := range got {
+			t.Errorf("%+v", d)
+		}
+	}
+}
