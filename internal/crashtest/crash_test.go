@@ -19,7 +19,8 @@ import (
 	"github.com/cellway/cellway/client"
 )
 
-const time30 = 30 * time.Second
+// settleIn is how long it may take until every router has the last change.
+const settleIn = time.Minute
 
 // However often the control plane is killed: no acknowledged write is lost, no
 // record is half written, no wrong map is published, and no request notices.

@@ -241,7 +241,7 @@ func sameJSON(a, b []byte) bool {
 
 // settle waits until every change is published and every router serves it.
 func (f *fleet) settle(ctx context.Context, w *watcher, last string) error {
-	ctx, cancel := context.WithTimeout(ctx, time30)
+	ctx, cancel := context.WithTimeout(ctx, settleIn)
 	defer cancel()
 	var err error
 	for ; ctx.Err() == nil; pause(ctx, watchEvery) {
@@ -250,5 +250,5 @@ func (f *fleet) settle(ctx context.Context, w *watcher, last string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the last change, %s, is not at every router within %v (%w)", last, time30, errors.Join(err, ctx.Err()))
+	return fmt.Errorf("the last change, %s, is not at every router within %v (%w)", last, settleIn, errors.Join(err, ctx.Err()))
 }

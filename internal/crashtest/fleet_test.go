@@ -59,7 +59,7 @@ type routerProcess struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	dir := t.TempDir()
-	f := &fleet{store: filepath.Join(dir, "fleet.db"), probe: &http.Client{Timeout: 10 * time.Second}}
+	f := &fleet{store: filepath.Join(dir, "fleet.db"), probe: &http.Client{Timeout: time.Minute}}
 	f.group = proc.New(proc.Config{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ran := make(chan error, 1)
@@ -115,7 +115,7 @@ func must(t *testing.T, err error) {
 // child adds a process that is ready when url answers 200.
 func (f *fleet) child(name string, args []string, url string) *proc.Process {
 	return f.group.Add(proc.Spec{
-		Name: name, Path: os.Args[0], Args: args, ReadyIn: time.Minute, StopIn: 30 * time.Second,
+		Name: name, Path: os.Args[0], Args: args, ReadyIn: 2 * time.Minute, StopIn: 30 * time.Second,
 		Ready: func(ctx context.Context) error { return f.get(ctx, url, nil) },
 	})
 }

@@ -88,7 +88,7 @@ func (l *load) admit(ctx context.Context) {
 func (l *load) run(ctx context.Context, rng *rand.Rand) {
 	c := &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second},
-		Timeout:   20 * time.Second,
+		Timeout:   time.Minute,
 	}
 	defer c.CloseIdleConnections()
 	whole := context.WithoutCancel(ctx)
