@@ -131,8 +131,8 @@ func (a *app) show(v any, people func()) error {
 	return usage("--output is %q; give table, json or yaml", a.output)
 }
 
-// showList prints a list page by page as it comes, so that a million tenants
-// need no memory: as an array for programs, as a table for people.
+// showList prints a list when all of it has come: as an array for programs, as a
+// table for people. An error in the middle prints nothing of it.
 func showList[T any](a *app, items iter.Seq2[T, error], none string, t *table, row func(T) []string) error {
 	var all []T
 	for item, err := range items {

@@ -164,3 +164,15 @@ func TestRequestIDsOfCallersAreKeptIfTheyArePlain(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseETag(f *testing.F) {
+	for _, s := range []string{`"7"`, `W/"7"`, `""`, `"`, `"-1"`, `"99999999999999999999"`, ` "3" `, `"1","2"`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		rev, ok := parseETag(s)
+		if again, sure := parseETag(etag(rev)); ok && (!sure || again != rev) {
+			t.Errorf("%q is %d, written %s, read again %d", s, rev, etag(rev), again)
+		}
+	})
+}
