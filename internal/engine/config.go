@@ -47,10 +47,10 @@ type Config struct {
 // Limits bound what one cell may hold of this router. A router that has to
 // serve other cells too can't be filled up by one that hangs.
 type Limits struct {
-	InFlight  int           // requests forwarded at a time; if zero, 1024
+	InFlight  int           // requests forwarded at a time, those for an upgrade included until the cell's 101; if zero, 1024
 	Pending   int           // requests that wait for a place; if zero, InFlight; if negative, none
 	QueueWait time.Duration // the longest wait for a place; if zero, 250 ms
-	Tunnels   int           // upgraded connections at a time; if zero, 16384
+	Tunnels   int           // upgraded connections and requests for one at a time; if zero, 16384
 	IdleConns int           // idle connections kept for each endpoint; if zero, 256
 }
 
@@ -115,7 +115,7 @@ type settings struct{ Config }
 
 func newSettings(c Config) *settings {
 	l, t, b := &c.Limits, &c.Timeouts, &c.Breaker
-	l.InFlight = or(l.InFlight, 1024)
+	l.InFlight = or(l.InFlight, defaultInFlight)
 	l.Pending = max(0, or(l.Pending, l.InFlight))
 	l.QueueWait = or(l.QueueWait, 250*time.Millisecond)
 	l.Tunnels = or(l.Tunnels, 16384)

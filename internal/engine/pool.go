@@ -14,12 +14,13 @@ import (
 type Pool struct {
 	all     *Pools
 	id      cellway.CellID
-	gate    gate // requests
-	tunnels gate // upgraded connections
+	gate    gate // requests, those included that wait for a 101
+	tunnels gate // upgraded connections, and those that may become one
 	breaker breaker
 	counters
 
 	endpoints atomic.Pointer[[]*endpoint]
+	upgraded  atomic.Int64  // upgraded connections
 	turn      atomic.Uint32 // where the next search for an endpoint starts
 }
 
@@ -176,7 +177,7 @@ func (p *Pool) Stats() Stats {
 		FirstByte:        p.histogram(),
 	}
 	s.InFlight, s.Pending = p.gate.load()
-	s.Tunnels, _ = p.tunnels.load()
+	s.Tunnels = int(p.upgraded.Load())
 	s.Breaker, _, _ = p.breaker.look()
 	for _, e := range *p.endpoints.Load() {
 		s.Endpoints = append(s.Endpoints, e.stats())

@@ -27,6 +27,9 @@ func (t *transfer) tunnel(resp *http.Response) {
 		t.fail(cellway.CellProtocol, 502, fmt.Errorf("a %T can't be written to: %w", resp.Body, errSwitch))
 		return
 	}
+	t.leaveGate()
+	t.pool.upgraded.Add(1)
+	defer t.pool.upgraded.Add(-1)
 	head := t.switchHead(resp)
 	client, rw, err := t.rc.Hijack()
 	if err != nil {

@@ -51,6 +51,8 @@ type transfer struct {
 	rep  Report
 	kind kind
 
+	outside bool // the place among the cell's requests is given back
+
 	ctx    context.Context // ends with the client, the watch, the caller, or us
 	cancel context.CancelCauseFunc
 	watch  watch
@@ -107,11 +109,16 @@ func (t *transfer) run() {
 		t.fail(cellway.CellUnreachable, 503, errOpen)
 		return
 	}
-	gate := &t.pool.gate
 	if t.kind == upgrade {
-		gate = &t.pool.tunnels
+		// Its place among the tunnels is kept for it; until the 101 it is a
+		// request like any other.
+		if t.pool.tunnels.enter(t.in.Context()) != nil {
+			t.fail(cellway.CellSaturated, 503, errFull)
+			return
+		}
+		defer t.pool.tunnels.leave()
 	}
-	err := gate.enter(t.in.Context())
+	err := t.pool.gate.enter(t.in.Context())
 	t.began = time.Now()
 	t.rep.Queued = t.began.Sub(start)
 	switch {
@@ -122,7 +129,7 @@ func (t *transfer) run() {
 		t.failGone()
 		return
 	}
-	defer gate.leave()
+	defer t.leaveGate()
 
 	limits := &t.pool.all.cfg.Timeouts
 	t.ctx, t.cancel = context.WithCancelCause(t.in.Context())
@@ -165,6 +172,14 @@ func (t *transfer) run() {
 	}
 	t.rep.BytesIn += t.bytesIn.Load()
 	t.rep.Upstream = time.Since(t.began)
+}
+
+// leaveGate gives the place among the cell's requests back. It does so once.
+func (t *transfer) leaveGate() {
+	if !t.outside {
+		t.outside = true
+		t.pool.gate.leave()
+	}
 }
 
 // reach sends the request to endpoint after endpoint until an answer's head is
