@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // and the bad one must be bad.
 func TestAShortRunMeasuresGoodCellsBesideABadOne(t *testing.T) {
 	var out, said bytes.Buffer
-	args := []string{"-pairs", "1", "-window", "1500ms", "-rate", "90", "-bad-rate", "100", "-o", "json"}
+	args := []string{"-pairs", "1", "-window", "700ms", "-rate", "90", "-bad-rate", "100", "-o", "json"}
 	if code := start(t.Context(), args, nil, &out, &said); code != 0 {
 		t.Fatalf("exit code %d: %s", code, said.String())
 	}
