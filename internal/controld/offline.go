@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/store/sqlitestore"
 	"github.com/cellway/cellway/routemap"
@@ -34,11 +33,6 @@ func (p *program) restore(ctx context.Context, args []string) error {
 	case cfg.Store == Memory:
 		return usageError{errors.New("a store in memory can't be restored; name a file with --store")}
 	}
-	if there, err := exists(cfg.Store); err != nil {
-		return err
-	} else if there {
-		return fmt.Errorf("restore %s: that store is there; stop the control plane and move the file away first: %w", cfg.Store, cellway.ErrExists)
-	}
 	if err := Restore(ctx, from, cfg); err != nil {
 		return err
 	}
@@ -51,9 +45,12 @@ func (p *program) restore(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Restore makes cfg.Store, which must not exist, from a backup. What is
+// Restore makes cfg.Store, of which nothing may exist, from a backup. What is
 // published from it goes on in a higher incarnation.
 func Restore(ctx context.Context, from string, cfg Config) (err error) {
+	if err := sqlitestore.Vacant(cfg.Store); err != nil {
+		return err
+	}
 	backup, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -62,7 +59,7 @@ func Restore(ctx context.Context, from string, cfg Config) (err error) {
 	fresh := cfg.Store + ".restoring"
 	clear := func() error {
 		var errs []error
-		for _, name := range []string{fresh, fresh + "-wal", fresh + "-shm", fresh + ".lock"} {
+		for _, name := range []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-journal", fresh + ".new", fresh + ".lock"} {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
@@ -85,10 +82,7 @@ func Restore(ctx context.Context, from string, cfg Config) (err error) {
 	if err = errors.Join(err, st.Close()); err != nil {
 		return fmt.Errorf("restore from %s: %w", from, err)
 	}
-	if err := os.Rename(fresh, cfg.Store); err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	return syncDir(filepath.Dir(cfg.Store))
+	return sqlitestore.Install(fresh, cfg.Store)
 }
 
 // token makes a token in the store itself, for a control plane that nobody has

@@ -88,10 +88,8 @@ func Restore(ctx context.Context, backup io.Reader, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()
-	for _, name := range []string{file, file + "-wal", file + "-journal"} {
-		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("restore store %s: %s is there; move it away first: %w", path, name, cellway.ErrExists)
-		}
+	if err := vacant(path, file); err != nil {
+		return err
 	}
 	fresh := file + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -109,6 +107,68 @@ func Restore(ctx context.Context, backup io.Reader, path string) (err error) {
 		return errors.Join(err, os.Remove(fresh))
 	}
 	return settle(path, f, file)
+}
+
+// vacant is an error if anything of a store is under the name file. SQLite
+// would take a write-ahead log that an earlier store left for the new one's,
+// and read the old pages into it.
+func vacant(path, file string) error {
+	for _, name := range []string{file, file + "-wal", file + "-shm", file + "-journal"} {
+		_, err := os.Lstat(name)
+		if err == nil {
+			return fmt.Errorf("restore store %s: %s is there; move it away first, and with it %s-wal, -shm and -journal, which belong together: %w", path, name, file, cellway.ErrExists)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fault(path, "restore", err)
+		}
+	}
+	return nil
+}
+
+// Install gives the closed store from the name path, for one that had to be
+// finished before anything could open it there. Both are in one folder. A store
+// under that name, or what one left behind, is an [cellway.ErrExists]; one that
+// another process has open is an [cellway.ErrStoreDown].
+func Install(from, path string) (err error) {
+	source, err := locate(from, false)
+	if err != nil {
+		return err
+	}
+	file, err := locate(path, true)
+	if err != nil {
+		return err
+	}
+	lock, err := takeLock(path, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	if err := vacant(path, file); err != nil {
+		return err
+	}
+	for _, rest := range []string{source + "-wal", source + "-journal"} {
+		if _, err := os.Lstat(rest); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("restore store %s: %s is there, so what was written last is not in the file: %w", path, rest, cellway.ErrInvalid)
+		}
+	}
+	if err := os.Rename(source, file); err != nil {
+		return fault(path, "restore", err)
+	}
+	return fault(path, "restore", syncFolder(filepath.Dir(file)))
+}
+
+// Vacant reports whether a store can be made at path: nothing of another one is
+// there and no process has one open.
+func Vacant(path string) error {
+	file, err := locate(path, true)
+	if err != nil {
+		return err
+	}
+	lock, err := takeLock(path, file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(vacant(path, file), lock.release())
 }
 
 // checkBackup reports what a restored file lacks to be a store, after bringing

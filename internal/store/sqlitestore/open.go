@@ -147,8 +147,8 @@ func (s *Store) probe(ctx context.Context) error {
 // create makes an empty store beside its final name and renames it, so that a
 // file of that name is whole whenever the machine stops.
 func create(ctx context.Context, path, file string) error {
-	for _, rest := range []string{file + "-wal", file + "-journal"} {
-		if _, err := os.Stat(rest); err == nil {
+	for _, rest := range []string{file + "-wal", file + "-shm", file + "-journal"} {
+		if _, err := os.Lstat(rest); err == nil {
 			return fmt.Errorf("create store %s: %s is there without the file that it belongs to and may hold the newest changes of a store that was moved or deleted; bring them together, or move it away: %w",
 				path, rest, cellway.ErrExists)
 		}
