@@ -17,8 +17,7 @@ import (
 )
 
 // changeEntry is one line of the log of changes. It holds all that is needed to
-// go from the map before it to the map after it; one without content and
-// changes leaves the map as it is.
+// go from the map before it to the map after it.
 type changeEntry struct {
 	At        time.Time           `json:"at"`
 	Who       string              `json:"who"`
@@ -26,6 +25,7 @@ type changeEntry struct {
 	Digest    routemap.Digest     `json:"digest"`            // see Change
 	Content   *routemap.Content   `json:"content,omitempty"` // the first map
 	Changes   *routemap.ChangeSet `json:"changes,omitempty"` // with their epochs
+	Raise     cellway.Epoch       `json:"raise,omitempty"`   // every epoch becomes this one
 	Counts    routemap.Counts     `json:"counts"`
 	Confirmed bool                `json:"confirmed,omitempty"`
 	Urgent    bool                `json:"urgent,omitempty"` // published at once
@@ -43,12 +43,32 @@ func (c changeEntry) apply(m *routemap.Map) (*routemap.Map, error) {
 	switch {
 	case c.Content != nil:
 		return routemap.Build(*c.Content, 1)
-	case c.Changes != nil && m == nil:
+	case m == nil && c.Changes != nil:
 		return nil, errors.New("there is no map that it could change")
+	case m == nil:
+		return nil, nil
 	case c.Changes != nil:
 		return applyOrFold(m, *c.Changes)
 	}
-	return m, nil
+	return raised(m, c.Raise)
+}
+
+// raised returns m with one epoch for everything that has one.
+func raised(m *routemap.Map, epoch cellway.Epoch) (*routemap.Map, error) {
+	c := m.Content()
+	if c.CatchAllEpoch > 0 {
+		c.CatchAllEpoch = epoch
+	}
+	for i := range c.Owners {
+		c.Owners[i].Epoch = epoch
+	}
+	for i := range c.Entries {
+		c.Entries[i].Epoch = epoch
+	}
+	for i := range c.Tombstones {
+		c.Tombstones[i].Epoch = epoch
+	}
+	return routemap.Build(c, epoch)
 }
 
 // applyOrFold applies cs, on a fresh base if the overlay is full.

@@ -112,7 +112,8 @@ func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway
 		}
 		w.record("restore.confirm", "fleet", st.Restored, st.Highest)
 		// It is a change of its own, so that the accepted map is published as a
-		// whole and as confirmed, also after a restart.
+		// whole and as confirmed, also after a restart. It raises every epoch: what
+		// was lost may have drawn some, and no key's may fall.
 		w.head.Restored, w.aside, w.hurry, w.confirmed = nil, true, true, true
 		// Whatever somebody has of the incarnations until now, that is settled.
 		w.head.raise(st.Highest.Version.Incarnation(), w.now)

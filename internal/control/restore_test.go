@@ -3,6 +3,7 @@ package control_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -54,5 +55,166 @@ func TestCreatingACellThatIsThereIsTold(t *testing.T) {
 	c.State = cellway.CellNew // no reason to complain of another thing first
 	if _, _, err := s.PutCell(t.Context(), by, c, 0); !errors.Is(err, cellway.ErrConflict) {
 		t.Errorf("got %v, want a conflict of revisions", err)
+	}
+}
+
+// The process ends between the confirmation and the next version: that one is
+// published at the next start all the same, above what routers have, although
+// no change was accepted since.
+func TestConfirmedRestoreIsPublishedAlsoAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New()
+		first, stop := start(t, st)
+		fleet(t, first, routemap.Settings{Mapping: routemap.Full}, 3)
+		register(t, first, "acme")
+		time.Sleep(time.Second)
+		stop()
+		if err := control.MarkRestored(t.Context(), st, "backup-1", "tester"); err != nil {
+			t.Fatal(err)
+		}
+		second, err := control.Open(t.Context(), config(t, st)) // publishes nothing
+		if err != nil {
+			t.Fatal(err)
+		}
+		ahead := cellway.NewVersion(second.Newest().Map.Version().Incarnation()+9, 77)
+		if err := second.Report(t.Context(), "r1", control.Report{Version: ahead, Digest: routemap.Digest{7}}); err != nil {
+			t.Fatal(err)
+		}
+		confirm(t, second)
+		third := open(t, st)
+		time.Sleep(time.Second)
+		m := third.Newest().Map
+		if m.Version() <= ahead {
+			t.Errorf("%v is served, r1 has %v", m.Version(), ahead)
+		}
+		if e := m.Lookup("acme").Epoch; e.Incarnation() <= ahead.Incarnation() {
+			t.Errorf("acme has epoch %v, which what was lost may have used", e)
+		}
+		// What r1 has is settled, whoever reports it.
+		if err := third.Report(t.Context(), "r2", control.Report{Version: ahead, Digest: routemap.Digest{7}}); err != nil {
+			t.Fatal(err)
+		}
+		if state, err := third.RestoreState(t.Context()); err != nil || state.Restored != nil {
+			t.Errorf("state %+v, %v", state, err)
+		}
+		agree(t, third)
+	})
+}
+
+// Only what was drained since the restore goes out, not a drain of the backup
+// that has been undone in the map that routers have; and it goes out even if
+// the record has it already.
+func TestDrainAfterARestoreIsThatOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newForgetful()
+		s := open(t, st)
+		fleet(t, s, routemap.Settings{}, 4)
+		for _, id := range []cellway.CellID{"cell-001", "cell-002"} {
+			if _, _, err := s.Drain(t.Context(), by, id, 50); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		backup := st.copied(t)
+		for _, id := range []cellway.CellID{"cell-001", "cell-002"} {
+			if _, _, err := s.Undrain(t.Context(), by, id, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		st.goBack(t, backup)
+		_, c, err := s.Drain(t.Context(), by, "cell-001", 50) // which the record says it is
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		p := s.Newest()
+		if p.Map.Cell("cell-001").Admit != 50 || p.Map.Cell("cell-002").Admit != 100 {
+			t.Errorf("admits are %d and %d, want 50 and 100", p.Map.Cell("cell-001").Admit, p.Map.Cell("cell-002").Admit)
+		}
+		// Waiting for it ends.
+		version := p.Map.Version()
+		time.Sleep(control.Lease)
+		if err := s.Report(t.Context(), "r1", control.Report{Version: version}); err != nil {
+			t.Fatal(err)
+		}
+		if v, r := s.Wait(t.Context(), c.Seq); v != version || !r.Reached {
+			t.Errorf("waited for the drain: %v %+v", v, r)
+		}
+		if v, err := s.ChangeVersion(t.Context(), c.Seq); err != nil || v != version {
+			t.Errorf("the drain is in %v, %v, want %v", v, err, version)
+		}
+		// Restarted in the middle of it, it goes on from there.
+		again := open(t, st)
+		if got := again.Newest().Map.Version(); got != version {
+			t.Errorf("restarted at %v, want %v", got, version)
+		}
+		if _, _, err := again.Drain(t.Context(), by, "cell-003", 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if m := again.Newest().Map; m.Cell("cell-003").Admit != 0 || m.Cell("cell-002").Admit != 100 {
+			t.Errorf("admits are %d and %d, want 0 and 100", m.Cell("cell-003").Admit, m.Cell("cell-002").Admit)
+		}
+	})
+}
+
+// A router has a map of a number that this store gave to another one.
+func TestRouterWithAnotherMapOfTheSameNumberHaltsPublishing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{}, 2)
+		time.Sleep(time.Second)
+		v := s.Newest().Map.Version()
+		if err := s.Report(t.Context(), "r1", control.Report{Version: v, Digest: s.Newest().Version.Manifest.Digest()}); err != nil {
+			t.Fatal(err)
+		}
+		if state, _ := s.RestoreState(t.Context()); state.Restored != nil {
+			t.Fatalf("halted for its own map: %+v", state.Restored)
+		}
+		if err := s.Report(t.Context(), "r2", control.Report{Version: v, Digest: routemap.Digest{9}}); err != nil {
+			t.Fatal(err)
+		}
+		if state, _ := s.RestoreState(t.Context()); state.Restored == nil {
+			t.Fatal("not halted")
+		}
+		confirm(t, s)
+		if err := s.Report(t.Context(), "r2", control.Report{Version: v, Digest: routemap.Digest{9}}); err != nil {
+			t.Fatal(err)
+		}
+		if state, _ := s.RestoreState(t.Context()); state.Restored != nil {
+			t.Errorf("halted again by what was confirmed: %+v", state.Restored)
+		}
+		lines, _, err := s.Journal(t.Context(), 0, 100, "fleet")
+		if err != nil || len(lines) != 3 || lines[1].Act != "publishing.halt" || lines[2].Act != "restore.confirm" {
+			t.Errorf("the journal has %+v, %v", lines, err)
+		}
+	})
+}
+
+// No router may stop a control plane by what can't be.
+func TestReportsThatCanNotBeAreRefused(t *testing.T) {
+	s := open(t, memstore.New())
+	fleet(t, s, routemap.Settings{}, 2)
+	for name, rep := range map[string]control.Report{
+		"of another fleet":      {Fleet: "bank", Version: 5},
+		"of an impossible map":  {Version: cellway.NewVersion(1<<31, 1)},
+		"offered an impossible": {Seen: ^cellway.Version(0)},
+	} {
+		if err := s.Report(t.Context(), "r1", rep); !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("a report %s: %v", name, err)
+		}
+	}
+	if len(s.Routers()) != 0 {
+		t.Errorf("known are %v", s.Routers())
+	}
+	if state, _ := s.RestoreState(t.Context()); state.Restored != nil {
+		t.Errorf("halted: %+v", state.Restored)
+	}
+}
+
+func TestRestoreOfNoControlPlaneIsRefused(t *testing.T) {
+	if err := control.MarkRestored(t.Context(), memstore.New(), "backup-1", "tester"); !errors.Is(err, cellway.ErrInvalid) {
+		t.Errorf("got %v", err)
 	}
 }

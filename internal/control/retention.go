@@ -21,14 +21,14 @@ const (
 	keepFor      = 30 * 24 * time.Hour
 	keepDense    = 4096
 	retainEvery  = time.Hour
-	retainFirst  = time.Minute
+	retainSoon   = time.Minute // after the start, and after a failure
 	retainAtOnce = 100
 	blobGrace    = 2 * keepBaseFor // that no blob goes after it was put
 )
 
 // runRetention drops what need not be kept.
 func (s *Service) runRetention(ctx context.Context) {
-	for wait := retainFirst; sleep(ctx, wait); wait = retainEvery {
+	for wait := retainSoon; sleep(ctx, wait); {
 		dropped, err := s.Retain(ctx)
 		if err == nil {
 			err = s.forgetSilent(ctx)
@@ -38,11 +38,13 @@ func (s *Service) runRetention(ctx context.Context) {
 			return
 		case err != nil:
 			s.health.fail(AlarmRetention, "store", err)
+			wait = retainSoon
 			continue
 		case dropped > 0:
 			s.log.InfoContext(ctx, "old maps dropped", "versions", dropped)
 		}
 		s.health.end(AlarmRetention, "store")
+		wait = retainEvery
 	}
 }
 
@@ -68,17 +70,10 @@ func (s *Service) Retain(ctx context.Context) (dropped int, err error) {
 		if err != nil {
 			return err
 		}
-		n, hour := 0, time.Time{}
-		now := time.Now()
+		age := ageing{now: time.Now()}
 		return each(tx, kindVersion, "", func(*versionRecord, cellway.Revision) {}, func(r versionRecord) error {
-			n++
-			keep := n <= keepVersions || served[r.Version] || r.Version == p.Whole || r.Version == p.Version
-			if now.Sub(r.At) < keepFor {
-				of := r.At.Truncate(time.Hour)
-				keep = keep || n <= keepDense || !of.Equal(hour)
-				hour = of
-			}
-			if keep {
+			// The newest first; age must hear of each.
+			if age.keeps(r.At) || served[r.Version] || r.Version == p.Whole || r.Version == p.Version {
 				parts[r.Base], parts[r.Overlay] = true, true
 			} else {
 				drop = append(drop, r.Version)
@@ -99,6 +94,22 @@ func (s *Service) Retain(ctx context.Context) (dropped int, err error) {
 	// What was put lately may belong to a version that is about to be.
 	_, err = s.store.DropBlobs(ctx, time.Now().Add(-blobGrace), func(digest [32]byte) bool { return parts[digest] })
 	return dropped, err
+}
+
+// An ageing says which versions are kept for their age. It is asked of all, the
+// newest first.
+type ageing struct {
+	now  time.Time
+	n    int
+	hour time.Time // that of the version before
+}
+
+func (a *ageing) keeps(at time.Time) bool {
+	a.n++
+	hour := at.Truncate(time.Hour)
+	lastOfHour := !hour.Equal(a.hour)
+	a.hour = hour
+	return a.n <= keepVersions || a.now.Sub(at) < keepFor && (a.n <= keepDense || lastOfHour)
 }
 
 // dropVersions deletes the records of versions, never of the newest one nor of

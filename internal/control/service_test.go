@@ -28,17 +28,26 @@ func config(t testing.TB, st control.Store) control.Config {
 }
 
 // open starts a service over st; it publishes until the test ends.
-func open(t testing.TB, st control.Store) *control.Service {
+func open(t testing.TB, st control.Store, sinks ...control.Sink) *control.Service {
 	t.Helper()
-	s, err := control.Open(t.Context(), config(t, st))
+	s, stop := start(t, st, sinks...)
+	t.Cleanup(stop)
+	return s
+}
+
+// start is open until stop is called, once or more.
+func start(t testing.TB, st control.Store, sinks ...control.Sink) (s *control.Service, stop func()) {
+	t.Helper()
+	cfg := config(t, st)
+	cfg.Sinks = sinks
+	s, err := control.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); s.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	return s
+	return s, func() { cancel(); <-done }
 }
 
 // fleet creates a fleet of n cells in s, with buckets assigned.

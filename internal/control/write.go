@@ -61,7 +61,7 @@ type work struct {
 	drain     bool               // never refused
 	hurry     bool               // waits for nobody else's change to be published
 	aside     bool               // touches nothing that a restore may have lost: tokens, routers
-	confirmed bool               // a person has confirmed all that is accepted; a change even if it changes nothing
+	confirmed bool               // a person has confirmed all that is accepted: every epoch is raised
 	lines     []journalLine
 	rows      map[cellway.CellID]*row // cells that changed, or what they hold
 
@@ -212,6 +212,12 @@ func (w *work) accept() error {
 			return err
 		}
 		e.Changes, w.head.NextEpoch = &cs, epoch
+	case w.m != nil:
+		if next.m, err = raised(w.m, w.head.NextEpoch); err != nil {
+			return err
+		}
+		e.Raise = w.head.NextEpoch
+		w.head.NextEpoch++
 	}
 	if next.m != nil {
 		e.Counts = routemap.Compare(w.m, next.m)

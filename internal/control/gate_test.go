@@ -1,0 +1,214 @@
+package control_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/store/memstore"
+	"github.com/cellway/cellway/routemap"
+)
+
+// Keys that came lately must not hide that others go: a router judges each
+// version by itself, and would refuse it.
+func TestChangeThatRoutersWouldRefuseIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 2)
+		for i := range 4 {
+			register(t, s, cellway.TenantID(fmt.Sprintf("t%d", i)))
+		}
+		time.Sleep(time.Second) // published
+		confirmed(t, func(call control.Call) error {
+			_, _, err := s.DeleteTenant(t.Context(), call, "t0", 1)
+			return err
+		})
+		time.Sleep(time.Second)
+		agree(t, s) // each version is one that routers take
+	})
+}
+
+// Many changes, each let through, whose sum since the last version is more than
+// routers take in one: then they go out in several.
+func TestSumThatRoutersWouldRefuseGoesOutInSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New()
+		s, err := control.Open(t.Context(), config(t, st)) // publishes nothing
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet(t, s, routemap.Settings{Mapping: routemap.Full, Stateless: true}, 4)
+		homes := map[cellway.Key]cellway.CellID{}
+		for i := range 100 {
+			tn := register(t, s, cellway.TenantID(fmt.Sprintf("t%03d", i)))
+			homes[cellway.Key(tn.ID)] = tn.Cell
+		}
+		first, stop := start(t, st)
+		time.Sleep(time.Second)
+		version := first.Newest().Map.Version()
+		stop()
+		for i := range 75 { // three times one cell's share, a while apart
+			key := cellway.Key(fmt.Sprintf("t%03d", i))
+			put(t, s, override(key, cellway.Pin, other(homes[key], 4)))
+			if i%25 == 24 {
+				time.Sleep(11 * time.Minute)
+			}
+		}
+		again := open(t, st)
+		time.Sleep(2 * time.Second)
+		if n := again.Newest().Map.Version() - version; n < 3 {
+			t.Errorf("75 of 100 keys moved within %d versions", n)
+		}
+		agree(t, again)
+	})
+}
+
+// A digest stands for what a person has read. It holds although time passes,
+// others write and the map is folded, and not for what comes on top.
+func TestDigestHoldsUntilSomethingElseIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{}, 3)
+		pin := override("walk-in", cellway.Pin, other(s.Accepted().Lookup("walk-in").Cell.ID, 3))
+		_, _, err := s.PutOverride(t.Context(), by, pin, 0)
+		gate, ok := errors.AsType[*control.GateError](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		register(t, s, "acme")
+		if _, _, err := s.Drain(t.Context(), by, "cell-001", 50); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Fold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		call := by
+		call.Confirm = gate.Digest
+		pin.Reason = "another reason"
+		if _, _, err := s.PutOverride(t.Context(), call, pin, 0); !errors.Is(err, cellway.ErrGate) {
+			t.Errorf("another change was confirmed by that digest: %v", err)
+		}
+		pin.Reason = "test"
+		if _, _, err := s.PutOverride(t.Context(), call, pin, 0); err != nil {
+			t.Errorf("confirmed later: %v", err)
+		}
+	})
+}
+
+func TestConfirmationOfOneCauseIsNoneOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 5)
+		for i := range 60 {
+			put(t, s, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Pin, "cell-001"))
+		}
+		move := func(i int) (*control.GateError, error) {
+			o, err := s.Override(t.Context(), cellway.Key(fmt.Sprintf("k%02d", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pin := override(o.Key, cellway.Pin, "cell-002")
+			_, _, err = s.PutOverride(t.Context(), by, pin, o.Revision)
+			gate, ok := errors.AsType[*control.GateError](err)
+			if !ok {
+				t.Fatalf("k%02d: %v", i, err)
+			}
+			call := by
+			call.Confirm = gate.Digest
+			_, _, err = s.PutOverride(t.Context(), call, pin, o.Revision)
+			return gate, err
+		}
+		pin := override("k59", cellway.Pin, "cell-002")
+		_, _, err := s.PutOverride(t.Context(), by, pin, 1)
+		early, _ := errors.AsType[*control.GateError](err)
+		for i := range 12 { // one cell's share of 60
+			if _, err := move(i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What was confirmed is not counted again.
+		gate, err := move(12)
+		if err != nil || len(gate.Causes) != 1 {
+			t.Errorf("causes %v, %v; confirmed moves were counted", gate.Causes, err)
+		}
+		// Unconfirmed moves are: a quarantine asks for nothing of its own.
+		for i := 20; i < 32; i++ {
+			put(t, s, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Quarantine, ""))
+		}
+		call := by
+		call.Confirm = early.Digest
+		_, _, err = s.PutOverride(t.Context(), call, pin, 1)
+		late, ok := errors.AsType[*control.GateError](err)
+		if !ok || len(late.Causes) != 2 {
+			t.Fatalf("a digest of one cause confirmed two: %v", err)
+		}
+		time.Sleep(11 * time.Minute)
+		if _, _, err = s.PutOverride(t.Context(), call, pin, 1); err != nil {
+			t.Errorf("ten minutes later the first digest is good again: %v", err)
+		}
+	})
+}
+
+func TestGateForgetsAfterTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 5)
+		for i := range 60 {
+			put(t, s, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Pin, "cell-001"))
+		}
+		quarantine := func(i int) error {
+			_, _, err := s.PutOverride(t.Context(), by, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Quarantine, ""), 1)
+			return err
+		}
+		for i := range 12 {
+			if err := quarantine(i); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		if err := quarantine(12); !errors.Is(err, cellway.ErrGate) {
+			t.Errorf("the thirteenth within ten minutes: %v", err)
+		}
+		time.Sleep(5 * time.Minute)
+		if err := quarantine(12); err != nil {
+			t.Errorf("when the first ones are past: %v", err)
+		}
+	})
+}
+
+func TestRollbackAsksForWhatItChanges(t *testing.T) {
+	s := open(t, memstore.New())
+	fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 3)
+	_, c, err := s.Drain(t.Context(), by, "cell-001", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := published(t, s, c)
+	if _, _, err := s.Undrain(t.Context(), by, "cell-001", 100); err != nil {
+		t.Fatal(err)
+	}
+	status, _ := s.Cell(t.Context(), "cell-002")
+	status.Title = "two"
+	if _, _, err := s.PutCell(t.Context(), by, status.Cell, status.Revision); err != nil {
+		t.Fatal(err)
+	}
+	r, c, err := s.RollbackTo(t.Context(), by, old.Version())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := published(t, s, c)
+	if got := m.Cell("cell-001"); got.Admit != 100 || got.State != cellway.CellActive {
+		t.Errorf("a rollback drained a cell again: %d %%, %v", got.Admit, got.State)
+	}
+	if len(r.LeftCells) != 1 || r.LeftCells[0] != "cell-001" {
+		t.Errorf("left %v, want the cell whose drain has changed", r.LeftCells)
+	}
+	if m.Cell("cell-002").Title != "" {
+		t.Errorf("the title is %q", m.Cell("cell-002").Title)
+	}
+}
