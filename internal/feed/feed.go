@@ -48,14 +48,14 @@ type Feed struct {
 	swapping sync.Mutex // held while a map comes into use
 	keeping  chan struct{}
 
-	mu       sync.Mutex    // guards what follows
-	inUse    *accepted     // nil before the first map
-	loaded   *accepted     // read from the disk at the start, until something is in use
-	toKeep   *accepted     // to be written to the disk next
-	swapped  chan struct{} // closed when another map is in use
-	distrust bool          // the map in use is signed by revoked keys only
-	keys     string        // the keyring, as it was last looked at
-	seen     cellway.Version
+	mu       sync.Mutex      // guards what follows
+	inUse    *accepted       // nil before the first map
+	loaded   *accepted       // read from the disk at the start, until something is in use
+	toKeep   *accepted       // to be written to the disk next
+	swapped  chan struct{}   // closed when another map is in use
+	distrust bool            // the map in use is signed by revoked keys only
+	keys     string          // the keyring, as it was last looked at
+	seen     cellway.Version // the highest that was used or refused
 	refused  refusals
 	pulling  map[routemap.Digest]chan struct{} // closed when the pull has ended
 	swaps    uint64
@@ -82,7 +82,9 @@ type source struct {
 	waiting   []chan struct{} // closed when it has been asked because of a wake
 	answers   uint64
 	failures  uint64
-	err       string
+	err       string        // of the last time it was asked; empty if it answered
+	lacks     string        // of the last time everything was pulled
+	enough    chan struct{} // closed to have it asked for something else
 	errAt     time.Time
 	answered  time.Time
 	confirmed time.Time       // when it last said that the map in use is its newest
@@ -138,6 +140,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	all.Go(func() { f.keepAll(ctx) })
 	for _, s := range f.sources {
 		all.Go(func() { f.follow(ctx, s) })
+		all.Go(func() { f.pullAll(ctx, s) })
 		all.Go(func() { f.answerWakes(ctx, s) })
 	}
 	f.boot(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -12,14 +13,12 @@ import (
 )
 
 // follow asks one source for as long as ctx lasts: for its newest at the start,
-// everything again on a fixed timer, and between, for whatever is newer than
-// what is in use.
+// and then for whatever is newer than what is in use.
 func (f *Feed) follow(ctx context.Context, s *source) {
 	if f.cfg.StartJitter > 0 && !sleep(ctx, rand.N(f.cfg.StartJitter)) {
 		return
 	}
-	wholeAt := time.Now().Add(jitter(f.cfg.Every))
-	err := f.ask(ctx, s, 0, wholeAt, false)
+	err := f.ask(ctx, s, newest(f.cfg.Every))
 	s.once.Do(func() { close(s.asked) })
 	for failed := 0; ctx.Err() == nil; {
 		switch {
@@ -32,67 +31,117 @@ func (f *Feed) follow(ctx context.Context, s *source) {
 		default:
 			failed = 0
 		}
-		now := time.Now()
-		if now.Before(wholeAt) {
-			after, until := f.nextAsk(s, now, wholeAt)
-			err = f.ask(ctx, s, after, until, false)
-			continue
+		enough := make(chan struct{})
+		f.mu.Lock()
+		s.enough = enough
+		f.mu.Unlock()
+		q := f.nextAsk(s)
+		if q.enough = enough; failed > 0 {
+			q.after = 0 // it need not wait to say that it is back
 		}
-		next := now.Add(jitter(f.cfg.Every))
-		if err = f.ask(ctx, s, 0, next, true); err == nil {
-			wholeAt = next
+		err = f.ask(ctx, s, q)
+	}
+}
+
+// pullAll pulls everything that s has on a fixed timer, whether it changed or
+// not. It does so beside [Feed.follow]: a source that lost a part, or is slow
+// with it, may be the first to have a map that needs none of it.
+func (f *Feed) pullAll(ctx context.Context, s *source) {
+	for failed := 0; ; {
+		pause := jitter(f.cfg.Every)
+		if failed > 0 {
+			pause = min(pause, doubling(failed, sourceFirst, f.cfg.Every))
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+		q := newest(refreshWait)
+		q.whole = true
+		if err := f.ask(ctx, s, q); err != nil {
+			failed++
+		} else {
+			failed = 0
 		}
 	}
 }
 
-// nextAsk returns the version above which s is asked for something, and for how
-// long at most.
-func (f *Feed) nextAsk(s *source, now, wholeAt time.Time) (after cellway.Version, until time.Time) {
-	after, until = f.version(), wholeAt
+// A question is what a source is asked for.
+type question struct {
+	after  cellway.Version // for something above it; 0: for the newest
+	until  time.Time       // when it is no longer waited for
+	enough <-chan struct{} // closed when something else is to be asked; may be nil
+	whole  bool            // for all parts, those that are known too
+}
+
+// newest asks for what a source has now.
+func newest(wait time.Duration) question { return question{until: time.Now().Add(wait)} }
+
+// nextAsk returns what s is asked for next: a version above the one in use and
+// the one that is passed over.
+func (f *Feed) nextAsk(s *source) question {
+	now := time.Now()
+	q := question{after: f.version(), until: now.Add(jitter(f.cfg.Every))}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.pass == 0 {
-		return after, until
+		return q
 	}
 	if !s.passUntil.IsZero() {
 		if !now.Before(s.passUntil) {
 			s.pass, s.passUntil = 0, time.Time{}
-			return 0, until
+			q.after = 0
+			return q
 		}
-		if s.passUntil.Before(until) {
-			until = s.passUntil
+		if s.passUntil.Before(q.until) {
+			q.until = s.passUntil
 		}
 	}
-	return max(after, s.pass), until
+	q.after = max(q.after, s.pass)
+	return q
 }
 
-// ask asks s once, and waits for the manifest until then at most. An error
-// means that s could not be asked, or answered nonsense; what is refused for
-// another reason is not an error of the source.
-func (f *Feed) ask(ctx context.Context, s *source, after cellway.Version, until time.Time, whole bool) error {
-	limited, cancel := context.WithDeadlineCause(ctx, until, errEnough)
-	raw, err := s.Manifest(limited, after)
-	cancel()
-	if err == nil && raw == nil && after == 0 {
+// passNothing has s asked for whatever is newer than the map in use, from now
+// on. The feed's mu is held.
+func (s *source) passNothing() {
+	if s.pass == 0 {
+		return
+	}
+	s.pass, s.passUntil = 0, time.Time{}
+	if s.enough != nil {
+		close(s.enough)
+		s.enough = nil
+	}
+}
+
+// ask asks s once. An error means that s could not be asked, or answered
+// nonsense; what is refused for another reason is not an error of the source.
+func (f *Feed) ask(ctx context.Context, s *source, q question) error {
+	raw, err := manifest(ctx, s, q)
+	if err == nil && raw == nil && q.after == 0 {
 		err = fmt.Errorf("%s has no map: %w", s, cellway.ErrNotReady)
 	}
 	if err == nil && raw == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		s.answer()
-		if f.inUse != nil && after <= f.inUse.m.Version() {
+		if f.inUse != nil && q.after <= f.inUse.m.Version() {
 			s.confirmed = s.answered
 		}
 		return nil
 	}
 	if err == nil {
-		err = f.take(ctx, s, raw, whole)
+		err = f.take(ctx, s, raw, q.whole)
 	} else if reason, ok := reasonOf(err); ok {
 		f.refuse(s, 0, routemap.Digest{}, reason, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	trouble := &s.err
+	if q.whole {
+		trouble = &s.lacks
+	}
 	if err == nil {
+		*trouble = ""
 		s.answer()
 		return nil
 	}
@@ -100,11 +149,34 @@ func (f *Feed) ask(ctx context.Context, s *source, after cellway.Version, until 
 		return err // we had enough, not the source
 	}
 	s.failures++
-	if s.err == "" {
-		f.log.Warn("source of maps fails", "source", s.String(), "error", err)
+	if *trouble == "" {
+		f.log.Warn("source of maps fails", "source", s.String(), "pull_of_everything", q.whole, "error", err)
 	}
-	s.err, s.errAt = err.Error(), time.Now()
+	*trouble, s.errAt = err.Error(), time.Now()
 	return err
+}
+
+// manifest asks s for a manifest, for as long as the question lasts.
+func manifest(ctx context.Context, s *source, q question) ([]byte, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, q.until, errEnough)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if q.enough == nil {
+		return s.Manifest(ctx, q.after)
+	}
+	answered := make(chan struct{})
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer close(answered)
+	watching.Go(func() {
+		select {
+		case <-q.enough:
+			stop(errEnough)
+		case <-answered:
+		}
+	})
+	return s.Manifest(ctx, q.after)
 }
 
 // answer notes that s could be asked. The feed's mu is held.
@@ -133,7 +205,7 @@ func (f *Feed) answerWakes(ctx context.Context, s *source) {
 		waiting := s.waiting
 		s.waiting = nil
 		f.mu.Unlock()
-		_ = f.ask(ctx, s, 0, begun.Add(refreshWait), false) // counted in the source's status
+		_ = f.ask(ctx, s, newest(refreshWait)) // counted in the source's status
 		for _, done := range waiting {
 			close(done)
 		}

@@ -18,9 +18,10 @@ type memSource struct {
 	manifest  []byte
 	version   cellway.Version
 	parts     map[routemap.Digest][]byte
-	err       error         // of everything, if not nil
-	hung      chan struct{} // everything waits for it, if not nil
-	manifests int           // asked for
+	err       error           // of everything, if not nil
+	hung      chan struct{}   // everything waits for it, if not nil
+	hangPart  routemap.Digest // never given
+	manifests int             // asked for
 	fetched   []routemap.Digest
 }
 
@@ -96,8 +97,12 @@ func (s *memSource) Manifest(ctx context.Context, after cellway.Version) ([]byte
 func (s *memSource) Part(ctx context.Context, p routemap.Part) ([]byte, error) {
 	s.mu.Lock()
 	s.fetched = append(s.fetched, p.Digest)
-	b, err, hung := s.parts[p.Digest], s.err, s.hung
+	b, err, hung, never := s.parts[p.Digest], s.err, s.hung, s.hangPart == p.Digest
 	s.mu.Unlock()
+	if never {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
 	if hung != nil {
 		select {
 		case <-hung:

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -51,7 +52,7 @@ type SourceStatus struct {
 	Answers    uint64          `json:"answers"`
 	Failures   uint64          `json:"failures"`
 	AnsweredAt time.Time       `json:"answered_at,omitzero"`
-	Error      string          `json:"error,omitempty"` // if the last time failed
+	Error      string          `json:"error,omitempty"` // of the last time, or of the last pull of everything
 	ErrorAt    time.Time       `json:"error_at,omitzero"`
 	Newest     cellway.Version `json:"newest_version"` // that it has shown
 }
@@ -77,7 +78,7 @@ func (f *Feed) Status() Status {
 	}
 	st.Fallback, st.RetryAt = f.trials.suspect != nil, f.trials.retryAt
 	for _, s := range f.sources {
-		st.Sources = append(st.Sources, SourceStatus{s.String(), s.answers, s.failures, s.answered, s.err, s.errAt, s.newest})
+		st.Sources = append(st.Sources, SourceStatus{s.String(), s.answers, s.failures, s.answered, cmp.Or(s.err, s.lacks), s.errAt, s.newest})
 		if s.confirmed.After(st.ConfirmedAt) {
 			st.ConfirmedAt = s.confirmed
 		}

@@ -45,15 +45,20 @@ func (f *Feed) take(ctx context.Context, s *source, raw []byte, whole bool) erro
 		if !whole {
 			return nil
 		}
-		err = f.pullAgain(ctx, s, man)
 	} else {
-		err = f.pull(ctx, s, man, whole)
+		err = f.pull(ctx, s, man)
 	}
 	if err == nil {
 		f.mu.Lock()
-		defer f.mu.Unlock()
 		delete(s.bans, d)
-		s.pass, s.passUntil, s.confirmed = 0, time.Time{}, time.Now()
+		s.confirmed = time.Now()
+		s.passNothing()
+		f.mu.Unlock()
+		if whole {
+			err = pullAgain(ctx, s, man)
+		}
+	}
+	if err == nil {
 		return nil
 	}
 	reason, ok := reasonOf(err)
@@ -142,12 +147,21 @@ func decodeManifest(raw []byte) (man *routemap.Manifest, err error) {
 	return routemap.DecodeManifest(raw)
 }
 
+// pullPatience is how long a source waits for another that pulls the same map:
+// longer than one may be silent, for one that sends a byte now and then would
+// hold up those that are well.
+const pullPatience = 15 * time.Second
+
 // pull brings the map of man into use: checks what can be checked before
 // anything is fetched, fetches the parts, opens them, swaps. Sources that have
 // the same one at the same time pull it once.
-func (f *Feed) pull(ctx context.Context, s *source, man *routemap.Manifest, whole bool) error {
+//
+// A base that is in use is not fetched again.
+func (f *Feed) pull(ctx context.Context, s *source, man *routemap.Manifest) error {
 	d := man.Digest()
-	for {
+	patience := time.NewTimer(pullPatience)
+	defer patience.Stop()
+	for impatient := false; !impatient; {
 		f.mu.Lock()
 		other, busy := f.pulling[d]
 		if !busy {
@@ -165,6 +179,8 @@ func (f *Feed) pull(ctx context.Context, s *source, man *routemap.Manifest, whol
 		f.mu.Unlock()
 		select {
 		case <-other:
+		case <-patience.C:
+			impatient = true
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -183,7 +199,7 @@ func (f *Feed) pull(ctx context.Context, s *source, man *routemap.Manifest, whol
 	}
 	var baseRaw []byte
 	var err error
-	if base == nil || whole {
+	if base == nil {
 		if baseRaw, err = fetch(ctx, s, man.Base); err != nil {
 			return err
 		}
@@ -217,7 +233,6 @@ func (f *Feed) precheck(man *routemap.Manifest, cur *accepted) error {
 		return fmt.Errorf("map %v is for %s, this router is in no ring: %w", man.Version, man.Scope, errScope)
 	}
 	f.mu.Lock()
-	f.seen = max(f.seen, man.Version)
 	distrust := f.distrust
 	f.mu.Unlock()
 	if cur != nil && !distrust {
@@ -236,9 +251,10 @@ func (f *Feed) precheck(man *routemap.Manifest, cur *accepted) error {
 	return nil
 }
 
-// pullAgain fetches the parts of the map in use once more, so that a source
-// that lost or damaged them is known before somebody needs it.
-func (f *Feed) pullAgain(ctx context.Context, s *source, man *routemap.Manifest) error {
+// pullAgain fetches the parts of a map that is in use once more, so that a
+// source that lost or damaged them is known before somebody needs it. It judges
+// the source, and never the map: that is in use by then.
+func pullAgain(ctx context.Context, s *source, man *routemap.Manifest) error {
 	for _, p := range []routemap.Part{man.Base, man.Overlay} {
 		if _, err := fetch(ctx, s, p); err != nil {
 			return err

@@ -41,7 +41,7 @@ func (f *Feed) checkTrust() {
 				delete(s.bans, d)
 			}
 		}
-		s.pass = 0
+		s.passNothing()
 	}
 	f.mu.Unlock()
 	f.Refresh()
