@@ -127,9 +127,10 @@ func TestNothingIsDroppedWhileSomethingWaitsForAPerson(t *testing.T) {
 		s, stop := start(t, st)
 		fleet(t, s, routemap.Settings{}, 2)
 		for i := range 100 {
-			drainOrUndrain(t, s, i)
 			time.Sleep(time.Second)
+			drainOrUndrain(t, s, i)
 		}
+		time.Sleep(time.Second)
 		stop()
 		if err := control.MarkRestored(t.Context(), st, "backup-1", "tester"); err != nil {
 			t.Fatal(err)
