@@ -107,7 +107,7 @@ func (d *Decider) Decide(h *Head) (out Decision) {
 		out.Cell = out.Route.Cell
 	case cellway.KeyHeld:
 		// The source still serves what changes nothing.
-		if h.isSafe() && !h.isUpgrade() && !h.isGRPC() {
+		if h.isSafe() && !h.Upgrade && !h.isGRPC() {
 			out.Code, out.Cell = "", out.Route.Cell
 		}
 	case cellway.KeyMissing, cellway.KeyConflict, cellway.KeyInvalid, cellway.KeyUnknown:

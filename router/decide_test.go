@@ -84,6 +84,9 @@ func TestHeldKeyTakesOnlyWhatChangesNothing(t *testing.T) {
 		{"GET", nil, ""}, {"HEAD", nil, ""}, {"OPTIONS", nil, ""}, {"TRACE", nil, ""},
 		{"POST", nil, cellway.KeyHeld}, {"PUT", nil, cellway.KeyHeld}, {"PATCH", nil, cellway.KeyHeld}, {"DELETE", nil, cellway.KeyHeld}, {"get", nil, cellway.KeyHeld},
 		{"GET", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, cellway.KeyHeld},
+		{"GET", []string{"Upgrade", "websocket"}, ""}, // nobody asked to switch
+		{"GET", []string{"Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c"}, ""},
+		{"POST", []string{"Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c"}, cellway.KeyHeld},
 		{"GET", []string{"Content-Type", "application/grpc+proto"}, cellway.KeyHeld},
 	} {
 		h := head("h", append(tt.fields, "X-Tenant-Id", "held/eu")...)

@@ -45,6 +45,7 @@ func (x *exchange) dressAnswer(status int, h http.Header) {
 		// From here on it is a tunnel, and may last for days.
 		x.leave()
 		x.tunnel = true
+		x.flight.Move(&x.rt.upgraded)
 		x.rt.tunnels.Add(1)
 	case status >= 200 && x.r.ProtoMajor == 1 && x.rt.phase.Load() == stopping:
 		h.Set("Connection", "close")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // A Described is a request that somebody describes to learn what becomes of it.
@@ -32,6 +33,7 @@ func (d Described) head() (*Head, error) {
 		}
 	}
 	h := &Head{Method: d.Method, Host: d.Host, Path: u.EscapedPath(), Query: u.RawQuery, Fields: fields}
+	h.Upgrade = engine.Upgradable(&http.Request{ProtoMajor: 1, ProtoMinor: 1, Header: fields})
 	if h.Method == "" {
 		h.Method = http.MethodGet
 	}

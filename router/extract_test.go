@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -68,6 +69,7 @@ func head(target string, fields ...string) *Head {
 		header.Add(fields[i], fields[i+1])
 	}
 	h.Fields = header
+	h.Upgrade = engine.Upgradable(&http.Request{ProtoMajor: 1, ProtoMinor: 1, Header: header})
 	return h
 }
 

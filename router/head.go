@@ -3,6 +3,8 @@ package router
 import (
 	"net/http"
 	"strings"
+
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // A Head is what a decision needs of a request, as it came over the wire. It
@@ -13,6 +15,10 @@ type Head struct {
 	Path   string // escaped, byte for byte
 	Query  string // what follows the question mark, escaped
 	Fields Fields
+
+	// Upgrade says that the request may become a tunnel: it asks to switch to
+	// a protocol that routers relay.
+	Upgrade bool
 }
 
 // Fields are the header fields of a request. An http.Header is Fields.
@@ -26,7 +32,7 @@ type Fields interface {
 // HeadOf returns the head of r. It allocates nothing unless the target is in
 // absolute form and needs escaping.
 func HeadOf(r *http.Request) Head {
-	h := Head{Method: r.Method, Host: r.Host, Fields: r.Header}
+	h := Head{Method: r.Method, Host: r.Host, Fields: r.Header, Upgrade: engine.Upgradable(r)}
 	if strings.HasPrefix(r.RequestURI, "/") {
 		// As it was sent: a parsed URL keeps not every byte.
 		h.Path, h.Query, _ = strings.Cut(r.RequestURI, "?")
@@ -45,8 +51,6 @@ func (h *Head) isSafe() bool {
 	}
 	return false
 }
-
-func (h *Head) isUpgrade() bool { return len(h.Fields.Values("Upgrade")) > 0 }
 
 func (h *Head) isGRPC() bool {
 	v := h.Fields.Values("Content-Type")

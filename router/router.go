@@ -30,7 +30,7 @@ type Router struct {
 
 	inFlight, tunnels atomic.Int64
 	requests          engine.Flights // what is under way, tunnels excepted
-	upgraded          engine.Flights // tunnels, and requests for one
+	upgraded          engine.Flights // tunnels
 
 	swaps, refused, ended, overrides atomic.Uint64
 	rules                            [routemap.RuleCatchAll + 1]atomic.Uint64

@@ -24,7 +24,8 @@ type exchange struct {
 	peer   netip.Addr
 	parent string // of the trace; "" until the request is forwarded
 
-	inFlight bool // counted in the router's own limit
+	flight   *engine.Flight // of the last attempt
+	inFlight bool           // counted in the router's own limit
 	tunnel   bool
 
 	code             cellway.Code
@@ -111,15 +112,13 @@ func (x *exchange) forward() {
 // send makes one attempt, and leaves its report in x. If the guard refused it,
 // the report says Swallowed.
 func (x *exchange) send(to target, body *engine.Replay) (no refusal) {
-	flights, key := &x.rt.requests, x.out.Found.Key
-	if x.head.isUpgrade() {
-		flights = &x.rt.upgraded
-	}
+	key := x.out.Found.Key
 	if x.out.PassThrough {
 		key = ""
 	}
-	ctx, done := flights.Add(x.r.Context(), key, x.out.Cell.ID)
-	defer done()
+	ctx, flight := x.rt.requests.Add(x.r.Context(), key, x.out.Cell.ID)
+	x.flight = flight
+	defer flight.Done()
 	if x.rt.state.Load() != x.st {
 		x.rt.sweepLater() // the sweep of that swap may have missed it
 	}
@@ -160,16 +159,23 @@ func (x *exchange) conclude() {
 	case rep.Code == ClientGone:
 		x.code, x.status = rep.Code, statusClientGone
 	case rep.Code == Stopped:
-		// The request may have run; as far as the client goes, its tenant is
-		// not served here and now.
-		code := cellway.CellDrained
-		if errors.Is(rep.Err, errStopping) {
-			code = cellway.NotReady
-		}
-		x.answer(answer{code: code, detail: "The request was ended. It may have been carried out."})
+		x.answer(endedAnswer(rep))
 	default:
 		x.answer(answer{code: rep.Code, status: rep.Status})
 	}
+}
+
+// endedAnswer says what the client hears of a request that a swap or a stop
+// has ended. No code that invites another try may say so of a request that was
+// sent: it may have run.
+func endedAnswer(rep *engine.Report) answer {
+	switch {
+	case rep.Attempts > 0:
+		return answer{code: cellway.CellProtocol, detail: "The router ended the request before its answer. It may have been carried out."}
+	case errors.Is(rep.Err, errStopping):
+		return answer{code: cellway.NotReady}
+	}
+	return answer{code: cellway.CellDrained}
 }
 
 // detail says more about why the decision refused the request, if there is

@@ -36,9 +36,10 @@ func (rt *Router) Stop(ctx context.Context, servers ...*http.Server) error {
 		})
 	}
 	rt.endTunnels(ctx)
-	for rt.inFlight.Load()+rt.tunnels.Load() > 0 && sleep(ctx, 10*time.Millisecond) {
-	}
 	all := func(cellway.Key, cellway.CellID) bool { return false }
+	for rt.inFlight.Load()+rt.tunnels.Load() > 0 && sleep(ctx, 10*time.Millisecond) {
+		rt.upgraded.Sweep(all, errStopping) // what has become a tunnel since
+	}
 	cut := 0
 	if ctx.Err() != nil {
 		cut = rt.requests.Sweep(all, errStopping) + rt.upgraded.Sweep(all, errStopping)

@@ -1,11 +1,13 @@
 package router
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,7 +147,7 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			wantProblem(t, res, cellway.NotReady)
+			wantProblem(t, res, cellway.CellProtocol) // it may have run
 		})
 		synctest.Wait()
 		start := time.Now()
@@ -199,5 +201,96 @@ func TestStopTellsHTTP2ConnectionsToGo(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
+	})
+}
+
+// An Upgrade field alone makes no tunnel: Java's client sends one with every
+// request, and a cell may answer what it likes.
+func TestStopLetsRequestsEndThatCarryAnUpgrade(t *testing.T) {
+	for name, fields := range map[string]string{
+		"h2c":       "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n",
+		"bare":      "Upgrade: websocket\r\n",
+		"websocket": "Connection: Upgrade\r\nUpgrade: websocket\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 1, func(c *Config) { c.StopWait = -1 })
+				b.serve(1, func(w http.ResponseWriter, r *http.Request) { time.Sleep(20 * time.Second); echo(1)(w, r) })
+				front := b.front()
+				c, err := b.net.DialContext(t.Context(), "tcp", "front:80")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				io.WriteString(c, "POST / HTTP/1.1\r\nHost: front\r\nX-Tenant-Id: acme\r\nContent-Length: 3\r\n"+fields+"\r\ntea")
+				synctest.Wait()
+				stopped := b.stopped(time.Minute, front)
+				res, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil || string(body) != "cell 1: tea" {
+					t.Errorf("got %d %q, %v", res.StatusCode, body, err)
+				}
+				if err := <-stopped; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What becomes a tunnel after all others were ended is ended as well.
+func TestStopEndsTunnelsThatBeginLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(c *Config) { c.StopWait, c.StopSpread = -1, -1 })
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) { time.Sleep(5 * time.Second); tunnelling(w, r) })
+		front := b.front()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			c, br := b.dial("acme")
+			defer c.Close()
+			if _, err := br.ReadByte(); err == nil {
+				t.Error("the tunnel carries a byte that nobody sent")
+			}
+		})
+		synctest.Wait()
+		start := time.Now()
+		if err := <-b.stopped(time.Minute, front); err != nil {
+			t.Error(err)
+		}
+		if got := time.Since(start); got < 5*time.Second || got > 6*time.Second {
+			t.Errorf("stopped after %v, want 5 s", got)
+		}
+		wg.Wait()
+	})
+}
+
+// A code that means that the request was not sent must be true.
+func TestRequestEndedByTheRouterIsNotCalledUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 2, func(c *Config) {
+			c.Grace = -1
+			c.Cells.Limits = Limits{InFlight: 1, Pending: 1, QueueWait: time.Minute}
+		}, pinned("acme"))
+		var ran atomic.Int64
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) { ran.Add(1); <-r.Context().Done() })
+		sent, queued := make(chan *http.Response, 1), make(chan *http.Response, 1)
+		go func() { sent <- b.ask(request("POST", "/", "acme")).Result() }()
+		synctest.Wait()
+		go func() { queued <- b.ask(request("POST", "/", "acme")).Result() }()
+		synctest.Wait()
+		b.swap(b.content(2, pinned("other", "acme")))
+		for name, got := range map[string]*http.Response{"sent": <-sent, "queued": <-queued} {
+			want := cellway.CellDrained
+			if name == "sent" {
+				want = cellway.CellProtocol
+			}
+			t.Log(name)
+			wantProblem(t, got, want)
+		}
+		if ran.Load() != 1 {
+			t.Errorf("%d ran, want 1", ran.Load())
+		}
 	})
 }

@@ -130,7 +130,7 @@ func TestSwapEndsStreamsAndWaitingRequestsToo(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			wantProblem(t, res, cellway.CellDrained)
+			wantProblem(t, res, cellway.CellProtocol) // it may have run
 		})
 		synctest.Wait()
 		b.swap(b.content(2, at("cell-002", 2)))
@@ -138,7 +138,7 @@ func TestSwapEndsStreamsAndWaitingRequestsToo(t *testing.T) {
 			t.Errorf("the stream ended with %q: want it to break off", rest)
 		}
 		wg.Wait()
-		if f := figures(t, b.rt, "cell-001"); f.counted(Stopped) != 1 || f.counted(cellway.CellDrained) != 1 {
+		if f := figures(t, b.rt, "cell-001"); f.counted(Stopped) != 1 || f.counted(cellway.CellProtocol) != 1 {
 			t.Errorf("figures %+v", f)
 		}
 	})

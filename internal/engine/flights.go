@@ -12,32 +12,57 @@ import (
 // The zero Flights is ready to use.
 type Flights struct {
 	mu sync.Mutex
-	m  map[*flight]struct{}
+	m  map[*Flight]struct{}
 }
 
-type flight struct {
+// A Flight is one request or tunnel that [Flights.Add] entered. Its methods
+// belong to the goroutine that serves it.
+type Flight struct {
+	in   *Flights
 	key  cellway.Key
 	cell cellway.CellID
 	end  context.CancelCauseFunc
 }
 
 // Add enters a request for key that goes to cell. Forward it under the
-// returned context, and call done when it has ended.
-func (f *Flights) Add(ctx context.Context, key cellway.Key, cell cellway.CellID) (_ context.Context, done func()) {
+// returned context, and call Done when it has ended.
+func (f *Flights) Add(ctx context.Context, key cellway.Key, cell cellway.CellID) (context.Context, *Flight) {
 	ctx, end := context.WithCancelCause(ctx)
-	fl := &flight{key, cell, end}
+	fl := &Flight{f, key, cell, end}
+	f.put(fl)
+	return ctx, fl
+}
+
+func (f *Flights) put(fl *Flight) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.m == nil {
-		f.m = make(map[*flight]struct{})
+		f.m = make(map[*Flight]struct{})
 	}
 	f.m[fl] = struct{}{}
-	f.mu.Unlock()
-	return ctx, func() {
-		f.mu.Lock()
-		delete(f.m, fl)
-		f.mu.Unlock()
-		end(nil)
+}
+
+func (f *Flights) remove(fl *Flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.m, fl)
+}
+
+// Move takes the flight over to other Flights. At no time is it in neither.
+func (fl *Flight) Move(to *Flights) {
+	from := fl.in
+	if from == to {
+		return
 	}
+	fl.in = to
+	to.put(fl)
+	from.remove(fl)
+}
+
+// Done takes the flight out and ends its context.
+func (fl *Flight) Done() {
+	fl.in.remove(fl)
+	fl.end(nil)
 }
 
 // Sweep ends, with cause, every request for which keep is false, and returns
@@ -45,7 +70,7 @@ func (f *Flights) Add(ctx context.Context, key cellway.Key, cell cellway.CellID)
 // meanwhile others come and go unhindered.
 func (f *Flights) Sweep(keep func(key cellway.Key, cell cellway.CellID) bool, cause error) int {
 	f.mu.Lock()
-	all := make([]*flight, 0, len(f.m))
+	all := make([]*Flight, 0, len(f.m))
 	for fl := range f.m {
 		all = append(all, fl)
 	}

@@ -123,10 +123,10 @@ func wantsTrailers(h http.Header) bool {
 	return false
 }
 
-// upgradable returns whether a request asks to switch to a protocol that is
-// relayed. HTTP/2 in cleartext and TLS are not: inside them a client would
+// Upgradable reports whether a request asks to switch to a protocol that is
+// relayed, so that its answer may be a tunnel. HTTP/2 in cleartext and TLS are not: inside them a client would
 // speak to the cell past the router.
-func upgradable(r *http.Request) bool {
+func Upgradable(r *http.Request) bool {
 	if r.ProtoMajor != 1 || r.ProtoMinor < 1 || len(r.Header["Upgrade"]) != 1 {
 		return false
 	}

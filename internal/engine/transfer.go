@@ -88,7 +88,7 @@ type transfer struct {
 func newTransfer(p *Pool, w http.ResponseWriter, r *http.Request, o Options) *transfer {
 	t := &transfer{pool: p, w: w, rc: http.NewResponseController(w), in: r, o: o, hasBody: hasBody(r)}
 	switch {
-	case upgradable(r):
+	case Upgradable(r):
 		t.kind = upgrade
 	case isGRPC(r):
 		t.kind = grpc

@@ -118,8 +118,8 @@ func TestSweepEndsTunnelsAndStreams(t *testing.T) {
 				cell = "cell-b"
 			}
 			key := cellway.Key(req.URL.Query().Get("key"))
-			ctx, done := flights.Add(req.Context(), key, cell)
-			defer done()
+			ctx, flight := flights.Add(req.Context(), key, cell)
+			defer flight.Done()
 			r.finish(w, r.pools.Cell(cell).Forward(w, req.WithContext(ctx), Options{}))
 		}
 		_, br := tunnelTo(t, r)
