@@ -80,7 +80,7 @@ func TestSaturatedCellAndRouterSayWhose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 2, func(c *Config) {
 			c.Cells.Limits = Limits{InFlight: 1, Pending: -1}
-			c.MaxInFlight = 2
+			c.MaxInFlight = 3
 		}, pinned("acme", "zenith"))
 		release := make(chan struct{})
 		b.serve(1, func(http.ResponseWriter, *http.Request) { <-release })

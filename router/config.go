@@ -52,7 +52,9 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 
 	// MaxInFlight is how many requests the router serves at a time, tunnels
-	// excepted. If zero, 16384.
+	// excepted. If zero, 16384. What one cell may hold of them
+	// ([Limits.Most]) must be less, so that a cell that hangs leaves the others
+	// some; limits of Cells that are zero are chosen so.
 	MaxInFlight int
 
 	// MaxBody is the size in bytes that the body of a request may not exceed.
@@ -123,8 +125,17 @@ func (c Config) validate() error {
 	case !isToken(c.name()):
 		return bad("Name %q is not a token", c.Name)
 	}
+	given, fit := c.Cells.Limits, c.limits()
+	if given.InFlight > 0 && fit.InFlight != given.InFlight || given.Pending > 0 && fit.Pending != given.Pending {
+		return bad("one cell may hold %d requests (%d in flight, %d that wait) of MaxInFlight %d, and would shut out all others: raise MaxInFlight or lower the cells' InFlight and Pending",
+			given.Most(), given.InFlight, given.Most()-given.InFlight, c.maxInFlight())
+	}
 	return nil
 }
+
+// limits returns the limits of a cell, those that are not given chosen so that
+// no cell can hold all of the router.
+func (c Config) limits() Limits { return c.Cells.Limits.Within(int(c.maxInFlight())) }
 
 func (c Config) name() string {
 	if c.Name == "" {

@@ -40,10 +40,16 @@ func refusalOf(status int, h http.Header) (refusal, bool) {
 // the map then says may also be an answer. The wait ends early when the map in
 // use already has that epoch and nobody has a newer one: then two things
 // disagree that no waiting mends.
-func (x *exchange) redirect(no refusal, asked <-chan struct{}) bool {
+//
+// No more requests of a cell wait at a time than its limits say, so that one
+// that refuses all it gets does not fill the router. Further ones are judged by
+// the map in use.
+func (x *exchange) redirect(to target, no refusal, asked <-chan struct{}) bool {
+	defer to.figures.waiting.Add(-1)
+	last := to.figures.waiting.Add(1) > int64(x.rt.cfg.Cells.Limits.Waiting())
 	timer := time.NewTimer(guardWait)
 	defer timer.Stop()
-	for last := false; ; {
+	for {
 		st := x.rt.state.Load()
 		out := x.out
 		if st != x.st {

@@ -69,6 +69,9 @@ func New(cfg Config) (*Router, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.Cells.Limits.InFlight >= 0 { // else New says what is wrong
+		cfg.Cells.Limits = cfg.limits()
+	}
 	pools, err := engine.New(cfg.Cells)
 	if err != nil {
 		return nil, fmt.Errorf("router: %w", err)

@@ -89,7 +89,7 @@ func (x *exchange) forward() {
 			return
 		}
 		asked, began := x.rt.refresher.wake(x.out.Cell.ID)
-		if try == 1 && x.redirect(no, asked) {
+		if try == 1 && x.redirect(to, no, asked) {
 			if x.out.Code == "" && body != nil && !body.Rewind() {
 				// It could be sent, had it been smaller: no cause for an alarm.
 				x.answer(answer{code: cellway.CellMismatch})

@@ -106,6 +106,7 @@ type cellFigures struct {
 	bytesIn, bytesOut  atomic.Uint64
 	resent, mismatches atomic.Uint64
 	tenants            *top
+	waiting            atomic.Int64 // requests that wait for another map than that by which the cell's guard refused them
 }
 
 // tenantPlaces is how many tenants of a cell are counted at a time, to be sure
