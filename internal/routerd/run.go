@@ -155,28 +155,46 @@ func (d *daemon) feedWatchdog(ctx context.Context, super supervisor) error {
 	}
 }
 
-// addressesEvery is how often the last addresses of names are written.
-const addressesEvery = time.Minute
+// How often the last addresses of names are looked at, and how long there is at
+// least between two writes of them: a name may have others each time.
+const (
+	addressesEvery = time.Second
+	addressesPause = 10 * time.Second
+)
 
-// keepAddresses writes the addresses of cells' names when they changed, and at
-// the end.
+// keepAddresses writes the addresses of cells' names when they are first known,
+// when they change, and at the end.
 func (d *daemon) keepAddresses(ctx context.Context) error {
 	tick := time.NewTicker(addressesEvery)
 	defer tick.Stop()
-	last := d.store.Addresses()
+	last, earliest := sorted(d.store.Addresses()), time.Time{}
 	for ended := false; !ended; {
 		select {
 		case <-ctx.Done():
 			ended = true
 		case <-tick.C:
 		}
-		now := d.rt.Addresses()
-		if len(now) > 0 && !maps.EqualFunc(now, last, slices.Equal[[]netip.Addr]) {
-			d.store.SaveAddresses(now)
-			last = now
+		now := sorted(d.rt.Addresses())
+		if len(now) == 0 || maps.EqualFunc(now, last, slices.Equal[[]netip.Addr]) {
+			continue
 		}
+		if !ended && len(now) == len(last) && time.Now().Before(earliest) {
+			continue
+		}
+		d.store.SaveAddresses(now)
+		last, earliest = now, time.Now().Add(addressesPause)
 	}
 	return context.Cause(ctx)
+}
+
+// sorted returns a copy with each name's addresses in order, as name servers
+// give them in another one each time.
+func sorted(names map[string][]netip.Addr) map[string][]netip.Addr {
+	out := make(map[string][]netip.Addr, len(names))
+	for name, addrs := range names {
+		out[name] = slices.SortedFunc(slices.Values(addrs), netip.Addr.Compare)
+	}
+	return out
 }
 
 // watchFiles reads certificates again when they change, and on a hang-up

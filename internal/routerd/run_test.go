@@ -331,6 +331,13 @@ func TestAddressesOfNamesAreKept(t *testing.T) {
 		}
 		return nil
 	})
+	// At once, as the process may end in any way.
+	p.eventually("the addresses to be kept", func() error {
+		if b, err := os.ReadFile(f.path("state/addresses")); err != nil || !strings.Contains(string(b), "localhost") {
+			return fmt.Errorf("%q, %v", b, err)
+		}
+		return nil
+	})
 	if err := p.end(); err != nil {
 		t.Fatal(err)
 	}
