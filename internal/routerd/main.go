@@ -56,7 +56,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return d.run(ctx)
 }
 
-// checkAll reports all that is wrong with the settings and what they name. It
+// checkAll reports all that is wrong with the settings and what they name. What
+// is wrong with the content of sources is a warning, as they hold it today. It
 // may be called while a router runs with them.
 func (s *settings) checkAll(stdout io.Writer) error {
 	invalid := s.validate()
@@ -74,6 +75,15 @@ func (s *settings) checkAll(stdout io.Writer) error {
 				errs = append(errs, fmt.Errorf("%s: %w", key, err))
 			}
 		}
+	}
+	// What may be mended while the router runs is no error of the settings.
+	for _, f := range in.files {
+		if err := f.Check(); err != nil {
+			in.doubts = append(in.doubts, fmt.Errorf("source: %w", err))
+		}
+	}
+	for _, doubt := range in.doubts {
+		fmt.Fprintf(stdout, "warning: %v\n", doubt)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -47,11 +50,16 @@ type inputs struct {
 	keys        *feed.KeyringFile
 	creds       *feed.Credentials
 	sources     []feed.Source
+	files       []*feed.File // those of sources that are on a file system
 	targets     []feed.Target
 	serverCerts *certificates // nil without one
 	cellCerts   *certificates // the router's own, for cells; nil without one
 	certs       []*certificates
 	bulkhead    router.Bulkhead
+
+	// doubts say what is wrong, or may be, with what the settings name, and is no
+	// reason not to start.
+	doubts []error
 }
 
 // A step is how to stop what was started.
@@ -63,8 +71,10 @@ type step struct {
 // peers are the values of cell-peer.
 var peers = map[string]router.PeerName{"cell": router.PeerIsCell, "host": router.PeerIsHost, "either": router.PeerIsEither}
 
-// read reads all files that the settings name, and reports everything that is
-// wrong with any of them.
+// read reads all files that are settings themselves, and reports everything
+// that is wrong with any of them. Sources are not looked at: whatever they hold
+// now, and however long they hang, the last known good map is there to start
+// from.
 func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 	var errs []error
 	note := func(key string, err error) {
@@ -84,15 +94,17 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 			h, err := feed.NewHTTP(feed.HTTPConfig{URL: one, Auth: in.creds})
 			note("source", err)
 			in.sources, in.targets = append(in.sources, h), append(in.targets, h)
+			if s.token != "" && err == nil && showsToken(one) {
+				in.doubts = append(in.doubts, fmt.Errorf("source: the token goes to %s in the clear, where whoever stands between can read it; use https://", one))
+			}
 			continue
 		}
 		if strings.Contains(one, "://") {
 			note("source", fmt.Errorf("%q is neither http:// nor https:// nor a path", one))
 			continue
 		}
-		f := feed.NewFile(one)
-		note("source", f.Check())
-		in.sources = append(in.sources, f)
+		in.files = append(in.files, feed.NewFile(one))
+		in.sources = append(in.sources, in.files[len(in.files)-1])
 	}
 	if n := len(s.tlsCerts.all); n > 0 && n == len(s.tlsKeys.all) {
 		in.serverCerts, err = loadCertificates("tls-cert", s.tlsCerts.all, s.tlsKeys.all, log)
@@ -145,6 +157,9 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	if d.inputs, err = s.read(d.log); err != nil {
 		return err
 	}
+	for _, doubt := range d.doubts {
+		d.log.Warn("doubtful setting", "error", doubt)
+	}
 	d.push("control planes", func() error { d.creds.Close(); return nil })
 	if err := d.bind(); err != nil {
 		return err
@@ -172,6 +187,7 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	inFlight := s.maxInFlight
 	if inFlight == 0 {
 		inFlight = min(16384, connections)
+		d.bulkhead.Limits = d.bulkhead.Limits.Within(inFlight) // few descriptors are no cause not to start
 	}
 	d.log.Info("limits", "descriptors", descriptors, "connections", connections, "in_flight", inFlight)
 	d.gate = newGate(connections)
@@ -186,6 +202,9 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	d.checker = engine.NewChecker(engine.CheckerConfig{
 		MaxHead: int(s.maxHead), MaxFields: s.maxFields, HeadTimeout: s.headTimeout, IdleTimeout: s.idleTimeout,
 		HandshakeTimeout: s.handshakeTimeout, NoH2C: s.noH2C, Refused: d.refusedHeads.add,
+		Answer: func(w http.ResponseWriter, req *http.Request, r engine.Reason) {
+			d.rt.Refuse(w, req, r.Code(), r.Detail())
+		},
 	})
 	d.ready = &readySink{rt: d.rt, first: make(chan struct{})}
 	if d.feed, err = feed.New(feed.Config{
@@ -280,4 +299,15 @@ func (d *daemon) accessLog(stdout io.Writer) (*slog.Logger, error) {
 		w = d.access
 	}
 	return slog.New(slog.NewJSONHandler(w, nil)), nil
+}
+
+// showsToken reports whether a token for a control plane at that URL can be
+// read on the way.
+func showsToken(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback())
 }
