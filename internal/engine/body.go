@@ -154,7 +154,7 @@ func copyTrailers(dst, src http.Header) {
 		return
 	}
 	for name, v := range src {
-		if !isHopByHop(name) && !isCellField(name) && !framesMessage([]byte(name)) {
+		if mayTrail(name) {
 			dst[name] = v
 		}
 	}

@@ -25,10 +25,19 @@ var kept = []string{
 	"traceparent", "tracestate", "baggage", "idempotency-key",
 }
 
-// isKept reports whether a Connection field may not remove the field.
+// isKept reports whether a Connection field may not remove the field, in
+// whatever spelling.
 func isKept(name string) bool {
 	return isCellField(name) || hasFoldPrefix(name, "x-forwarded-") || hasFoldPrefix(name, "sec-") ||
-		slices.ContainsFunc(kept, func(k string) bool { return strings.EqualFold(k, name) })
+		slices.ContainsFunc(kept, func(k string) bool { return len(k) == len(name) && hasFoldPrefix(name, k) })
+}
+
+// mayTrail reports whether a field may follow a request's body. One that says
+// who, where or how may not, in no spelling: it stands in the head, where
+// routers have seen and perhaps replaced it, and a server that merges trailers
+// into its header would believe the client instead.
+func mayTrail(name string) bool {
+	return !isHopByHop(name) && !framesMessage([]byte(name)) && !isKept(name)
 }
 
 // isCellField reports whether a field is one of ours, or looks so to a server

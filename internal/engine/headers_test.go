@@ -212,3 +212,60 @@ func TestTrailersOfARequest(t *testing.T) {
 		c.Close()
 	})
 }
+
+// What says who or where stands in the head, where routers see it. A server
+// that merges trailers into its header would believe what follows the body.
+func TestTrailersThatSayWhoOrWhereDoNotPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, new(memnet.Net), Config{})
+		got := make(chan string, 1)
+		r.use(r.cell("10.0.0.1:80", func(w http.ResponseWriter, req *http.Request) {
+			io.Copy(io.Discard, req.Body)
+			got <- fmt.Sprint(req.Trailer)
+			for _, name := range []string{"X_Cell_Epoch", "X-Cell-Id", "x_cell-key", "X-Fine"} {
+				w.Header().Set(http.TrailerPrefix+name, "1")
+			}
+		}))
+		evil := []string{
+			"X-Tenant-Id", "X_Tenant_Id", "x_tenant-id", "X-Forwarded-For", "X_Forwarded_For", "X-Forwarded-Proto", "X-Real-IP", "X_Real_IP",
+			"Forwarded", "Via", "traceparent", "tracestate", "Authorization", "Cookie", "X-Cell-Id", "X_Cell_Key", "Sec-WebSocket-Key", "Content_Type",
+		}
+		for _, announced := range []bool{false, true} {
+			c := r.dial()
+			fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n")
+			if announced {
+				fmt.Fprintf(c, "Trailer: X-Sum, %s\r\n", strings.Join(evil, ", "))
+			}
+			fmt.Fprint(c, "\r\n0\r\nX-Sum: 42\r\n")
+			for _, name := range evil {
+				fmt.Fprintf(c, "%s: evil\r\n", name)
+			}
+			fmt.Fprint(c, "\r\n")
+			if got, want := <-got, "map[X-Sum:[42]]"; got != want {
+				t.Errorf("announced %v: the cell got trailers %s, want %s", announced, got, want)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(resp.Body); err != nil || fmt.Sprint(resp.Trailer) != "map[X-Fine:[1]]" {
+				t.Errorf("the client got trailers %v, %v", resp.Trailer, err)
+			}
+			c.Close()
+		}
+		c := r.client(true)
+		pr, pw := io.Pipe()
+		req, _ := http.NewRequest("POST", r.url("/"), pr)
+		req.Header.Set("Content-Type", "application/grpc")
+		req.Trailer = http.Header{"X-Tenant-Id": {"evil"}, "X_tenant_id": {"evil"}, "X-Forwarded-For": {"evil"}, "X-Sum": {"42"}}
+		pw.Close()
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got, want := <-got, "map[X-Sum:[42]]"; got != want {
+			t.Errorf("over HTTP/2 the cell got trailers %s, want %s", got, want)
+		}
+	})
+}

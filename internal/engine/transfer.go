@@ -294,7 +294,7 @@ func (t *transfer) outRequest(e *endpoint) *http.Request {
 			out.TransferEncoding = []string{"chunked"} // else a GET's body is waited for
 			t.trailers = make(http.Header)
 			for name := range in.Trailer {
-				if !isHopByHop(name) && !isCellField(name) {
+				if mayTrail(name) {
 					t.trailers[name] = nil
 				}
 			}
