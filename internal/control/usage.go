@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -91,9 +92,7 @@ func (u usageRecord) reserved(t Tenant, n int) (usageRecord, error) {
 		u.Dedicated += n
 	}
 	sums := make(map[string]sum, len(u.Sums)+1)
-	for dim, s := range u.Sums {
-		sums[dim] = s
-	}
+	maps.Copy(sums, u.Sums)
 	for dim, v := range t.weights() {
 		s := sums[dim].add(sumOf(v), int64(n))
 		if s.Whole < 0 || s.Whole > mostSum {
