@@ -24,13 +24,14 @@ type Replay struct {
 	rc      atomic.Pointer[http.ResponseController] // to end a read; set by Forward
 	settled atomic.Bool                             // it will not be sent again: keep nothing more
 	atEnd   atomic.Bool                             // src has ended well
-	edge    atomic.Bool                             // the read under way may exceed the limit
+	edge    atomic.Bool                             // something was read, or is being read, that is not kept
 	reading atomic.Bool
 	current atomic.Pointer[replayView]
 
 	turn  baton  // held while reading src, which may take long; the rest belongs to its holder
 	kept  []byte // all that was read, unless lost
-	lost  bool   // what was read is not kept
+	lost  bool   // what is read is not kept
+	begun bool   // something was read that was not kept
 	ended error  // how src ended
 }
 
@@ -50,8 +51,9 @@ func NewReplay(r *http.Request, limit int) *Replay {
 	return b
 }
 
-// Rewind reports whether the next Forward can send the body from its start:
-// not once more than the limit has been read.
+// Rewind reports whether the next Forward can send the body from its start: as
+// long as nothing was read, or no more than the limit of a body that is kept.
+// The attempt before has ended when it is called.
 func (b *Replay) Rewind() bool {
 	if b.none {
 		return true
@@ -63,7 +65,13 @@ func (b *Replay) Rewind() bool {
 		return !b.edge.Load() // an attempt that has ended is still reading
 	}
 	defer b.turn.pass()
-	return !b.lost
+	if !b.lost {
+		return true
+	}
+	if v := b.current.Load(); v != nil && !b.begun {
+		v.closed.Store(true) // what it would still read would be missing
+	}
+	return !b.begun
 }
 
 // Close gives the memory back and ends a read under way. The body can't be
@@ -115,18 +123,15 @@ func (v *replayView) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	if b.settled.Load() {
-		b.kept, b.lost = nil, true
+		b.kept, b.lost, b.begun = nil, true, b.begun || len(b.kept) > 0
 		v.at = 0
 	}
 	if b.lost {
-		n, err := b.read(p)
-		return n, err
+		return b.pass(p)
 	}
 	room := b.limit - len(b.kept)
 	if room == 0 {
-		b.edge.Store(true)
-		n, err := b.read(p)
-		b.edge.Store(false)
+		n, err := b.pass(p)
 		if n > 0 {
 			b.kept, b.lost = nil, true
 			v.at = 0
@@ -141,6 +146,18 @@ func (v *replayView) Read(p []byte) (int, error) {
 	}
 	copy(p, b.kept[v.at:])
 	v.at += n
+	return n, err
+}
+
+// pass reads what is not kept. The caller has the turn.
+func (b *Replay) pass(p []byte) (int, error) {
+	b.edge.Store(true)
+	n, err := b.read(p)
+	if n > 0 {
+		b.begun = true
+	} else if !b.begun {
+		b.edge.Store(false)
+	}
 	return n, err
 }
 

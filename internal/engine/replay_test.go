@@ -162,3 +162,75 @@ func TestExpectationSurvivesARefusal(t *testing.T) {
 		c.Close()
 	})
 }
+
+// As long as no endpoint connects nothing is read of a body, and the next one
+// is tried whatever its size.
+func TestLargeBodySurvivesAnEndpointThatDoesNotConnect(t *testing.T) {
+	const size = 10 * MaxReplay
+	for _, chunked := range []bool{false, true} {
+		for _, kept := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, new(memnet.Net), Config{})
+				live := r.cell("10.0.0.2:80", func(w http.ResponseWriter, req *http.Request) {
+					n, err := io.Copy(io.Discard, req.Body)
+					fmt.Fprint(w, n, err)
+				})
+				r.handle = func(w http.ResponseWriter, req *http.Request) {
+					var o Options
+					if kept {
+						o.Body = NewReplay(req, 0)
+						defer o.Body.Close()
+					}
+					r.finish(w, r.pools.Cell("cell-a").Forward(w, req, o))
+				}
+				for i := range 2 { // from either endpoint, the search starts
+					r.use() // with breakers that know nothing
+					r.use("http://10.0.0.1:80", live, "http://10.0.0.3:80")
+					r.pools.Cell("cell-a").turn.Store(uint32(2 * i))
+					var body io.Reader = strings.NewReader(strings.Repeat("x", size))
+					if chunked {
+						body = io.MultiReader(body)
+					}
+					req, _ := http.NewRequest("POST", r.url("/"), body)
+					resp, err := r.client(false).Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					b, _ := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if rep := r.last(); resp.StatusCode != 200 || string(b) != fmt.Sprint(size, " <nil>") || rep.Attempts < 2 {
+						t.Errorf("chunked %v, kept %v: got %d %q after %d attempts: %v", chunked, kept, resp.StatusCode, b, rep.Attempts, rep.Err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Once anything was read of a body that is not kept, it can't be sent again;
+// and an attempt that is over takes nothing from the next.
+func TestRewindOfABodyThatIsNotKept(t *testing.T) {
+	newBody := func() *Replay {
+		req, _ := http.NewRequest("POST", "/", strings.NewReader("0123456789"))
+		return NewReplay(req, 5)
+	}
+	b := newBody()
+	first := b.view()
+	if !b.Rewind() {
+		t.Error("nothing was read, and it can't be sent")
+	}
+	if n, err := first.Read(make([]byte, 3)); n != 0 || err != errBodyClosed {
+		t.Errorf("an attempt that is over read %d bytes, %v", n, err)
+	}
+	if got, err := io.ReadAll(b.view()); string(got) != "0123456789" || err != nil {
+		t.Errorf("the next attempt read %q, %v", got, err)
+	}
+	if b.Rewind() {
+		t.Error("all was read, and it can be sent again")
+	}
+	b = newBody()
+	b.view().Read(make([]byte, 1))
+	if b.Rewind() {
+		t.Error("a byte was read, and it can be sent again")
+	}
+}
