@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -99,7 +101,9 @@ func (l *plainListener) Accept() (net.Conn, error) {
 
 // ListenTLS returns a listener that ends TLS and checks HTTP/1 inside it. If
 // cfg.NextProtos is empty, HTTP/2 and HTTP/1.1 are offered. The handshakes run
-// beside Accept, at most 1024 at a time.
+// beside Accept, at most 1024 at a time: for one more, that which has been
+// silent for longest is given up, or the oldest if all have begun. Clients that
+// connect and say nothing so hold nobody up.
 func (k *Checker) ListenTLS(inner net.Listener, cfg *tls.Config) net.Listener {
 	cfg = cfg.Clone()
 	if len(cfg.NextProtos) == 0 {
@@ -107,7 +111,7 @@ func (k *Checker) ListenTLS(inner net.Listener, cfg *tls.Config) net.Listener {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &tlsListener{inner: inner, checker: k, cfg: cfg, ctx: ctx, cancel: cancel,
-		done: make(chan accepted), busy: make(chan struct{}, maxHandshakes)}
+		done: make(chan accepted)}
 }
 
 const maxHandshakes = 1024
@@ -123,7 +127,23 @@ type tlsListener struct {
 	cancel  context.CancelFunc
 	start   sync.Once
 	done    chan accepted
-	busy    chan struct{}
+
+	mu      sync.Mutex
+	shaking list.List // of *handshake, the oldest first
+}
+
+// A handshake is a connection that shakes hands.
+type handshake struct {
+	net.Conn
+	begun atomic.Bool // the client has said something
+}
+
+func (h *handshake) Read(p []byte) (int, error) {
+	n, err := h.Conn.Read(p)
+	if n > 0 && !h.begun.Load() {
+		h.begun.Store(true)
+	}
+	return n, err
 }
 
 type accepted struct {
@@ -143,17 +163,12 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 
 func (l *tlsListener) accept() {
 	for {
-		select {
-		case l.busy <- struct{}{}:
-		case <-l.ctx.Done():
-			return
-		}
 		c, err := l.inner.Accept()
 		if err == nil {
-			go l.shake(c)
+			h := &handshake{Conn: c}
+			go l.shake(h, l.begin(h))
 			continue
 		}
-		<-l.busy
 		select {
 		case l.done <- accepted{err: err}:
 		case <-l.ctx.Done():
@@ -165,12 +180,38 @@ func (l *tlsListener) accept() {
 	}
 }
 
-func (l *tlsListener) shake(raw net.Conn) {
-	defer func() { <-l.busy }()
+// begin takes in a handshake, and gives another up where there are too many.
+func (l *tlsListener) begin(h *handshake) (place *list.Element) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shaking.Len() >= maxHandshakes {
+		give := l.shaking.Front()
+		for e := give; e != nil; e = e.Next() {
+			if !e.Value.(*handshake).begun.Load() {
+				give = e
+				break
+			}
+		}
+		l.shaking.Remove(give)
+		give.Value.(*handshake).Close() // its handshake fails by that
+	}
+	return l.shaking.PushBack(h)
+}
+
+// end takes a handshake out.
+func (l *tlsListener) end(place *list.Element) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shaking.Remove(place) // it may have been given up
+}
+
+func (l *tlsListener) shake(raw *handshake, place *list.Element) {
 	ctx, cancel := context.WithTimeout(l.ctx, or(l.checker.cfg.HandshakeTimeout, 10*time.Second))
 	defer cancel()
 	tc := tls.Server(raw, l.cfg)
-	if err := tc.HandshakeContext(ctx); err != nil {
+	err := tc.HandshakeContext(ctx)
+	l.end(place)
+	if err != nil {
 		if re, ok := errors.AsType[tls.RecordHeaderError](err); ok && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
 			re.Conn.SetWriteDeadline(time.Now().Add(lingerTime))
 			re.Conn.Write([]byte("HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis port speaks HTTPS.\n"))

@@ -9,6 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cellway/cellway/internal/memnet"
 )
 
 // TestRefusalReachesAClientThatStillSends is about TCP: closing a connection
@@ -165,5 +169,58 @@ func TestHTTP2HeadsAreChecked(t *testing.T) {
 		if got := checkHTTP2(r); got != want {
 			t.Errorf("refused for %v, want %v", got, want)
 		}
+	}
+}
+
+// Clients that connect and say nothing, or not enough, hold nobody up.
+func TestSilentClientsDoNotHoldUpHandshakes(t *testing.T) {
+	for name, words := range map[string]string{"silent": "", "begun": "\x16"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ca := newAuthority(t)
+				cert := ca.issue(t, "front.test")
+				n := new(memnet.Net)
+				s := &http.Server{ErrorLog: quiet(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })}
+				k := NewChecker(CheckerConfig{})
+				k.Install(s)
+				done := make(chan error)
+				l := k.ListenTLS(n.Listen("front"), &tls.Config{Certificates: []tls.Certificate{cert}})
+				go func() { done <- s.Serve(l) }()
+				open := func() int {
+					l := l.(*tlsListener)
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					return l.shaking.Len()
+				}
+				start := time.Now()
+				for range 2 * maxHandshakes {
+					c := dialFront(t, n)
+					if words != "" {
+						io.WriteString(c, words)
+					}
+				}
+				synctest.Wait()
+				if open := open(); open != maxHandshakes {
+					t.Errorf("%d handshakes are open, want %d", open, maxHandshakes)
+				}
+				c := tls.Client(dialFront(t, n), &tls.Config{RootCAs: ca.pool, ServerName: "front.test", NextProtos: []string{"http/1.1"}})
+				io.WriteString(c, "GET / HTTP/1.0\r\n\r\n")
+				if b, err := io.ReadAll(c); err != nil || !strings.HasSuffix(string(b), "hello") {
+					t.Errorf("read %q, %v", b, err)
+				}
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("a client that speaks waited %v", took)
+				}
+				c.Close()
+				s.Close()
+				if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute)
+				if open := open(); open != 0 {
+					t.Errorf("%d handshakes are left", open)
+				}
+			})
+		})
 	}
 }
