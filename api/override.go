@@ -49,8 +49,9 @@ type AliasChange struct {
 	Change
 }
 
-// A BucketAssignment is the body of POST /v1/buckets/assign. It gives buckets
-// to active cells that own none, and moves none that holds a registered tenant.
+// A BucketAssignment is the body of POST /v1/buckets/assign. It deals the
+// buckets to the active cells. One that holds a registered tenant stays where
+// it is, unless the fleet is stateless.
 type BucketAssignment struct {
 	Policy string `json:"policy,omitempty"` // bounded-load; the default
 	Reason string `json:"reason,omitempty"`

@@ -95,8 +95,8 @@ func (c *Client) Retire(ctx context.Context, id cellway.CellID, reason string, w
 	return out, c.call(ctx, w.act(cellPath(id)+"/retire", api.RetireRequest{Reason: reason}, &out))
 }
 
-// AssignBuckets gives buckets to active cells that own none. It moves no bucket
-// that holds a registered tenant.
+// AssignBuckets deals the buckets to the active cells. A bucket that holds a
+// registered tenant stays where it is, unless the fleet is stateless.
 func (c *Client) AssignBuckets(ctx context.Context, a api.BucketAssignment, w Write) (out api.BucketPlan, err error) {
 	return out, c.call(ctx, w.act("/v1/buckets/assign", a, &out))
 }

@@ -49,7 +49,7 @@ func (c *Client) Part(ctx context.Context, part routemap.Part) ([]byte, error) {
 	return raw, nil
 }
 
-// Versions lists the versions that are kept, oldest first.
+// Versions lists the versions that are kept, newest first.
 func (c *Client) Versions(ctx context.Context) iter.Seq2[api.MapVersion, error] {
 	return list[api.MapVersion](ctx, c, "/v1/map/versions", nil)
 }

@@ -39,6 +39,8 @@ func (s *Service) PutAlias(ctx context.Context, call Call, set cellway.Alias) (a
 			return fmt.Errorf("alias %s: the fleet has no map yet: %w", set.Name, cellway.ErrNotReady)
 		}
 		switch old, err := getAlias(w.tx, set.Name); {
+		case (err == nil || errors.Is(err, cellway.ErrNotFound)) && call.at(old.Revision, "alias "+string(set.Name)) != nil:
+			return call.at(old.Revision, "alias "+string(set.Name))
 		case err == nil && old.Retired:
 			return fmt.Errorf("alias %s was retired; old links that use it must not reach another tenant: %w", set.Name, cellway.ErrExists)
 		case err == nil && old.Target == set.Target:

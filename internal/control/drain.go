@@ -43,6 +43,9 @@ func (s *Service) setAdmit(ctx context.Context, call Call, id cellway.CellID, ac
 		if err != nil {
 			return err
 		}
+		if err := call.at(old.Revision, "cell "+string(id)); err != nil {
+			return err
+		}
 		if old.State != cellway.CellActive {
 			return fmt.Errorf("cell %s is %s, and has no traffic to admit: %w", id, old.State, cellway.ErrInvalid)
 		}

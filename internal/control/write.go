@@ -19,6 +19,18 @@ type Call struct {
 	Reason  string          // for the journal
 	Confirm routemap.Digest // of the refusal, if the gate refused it before
 	DryRun  bool            // check everything, keep nothing
+
+	// At is the revision at which a drain, an undrain or a new alias is meant,
+	// which may be asked for without one. Zero: whatever it is.
+	At cellway.Revision
+}
+
+// at refuses a record of another revision than the call was made for.
+func (c Call) at(rev cellway.Revision, what string) error {
+	if c.At != 0 && c.At != rev {
+		return fmt.Errorf("%s has revision %d, not %d: %w", what, rev, c.At, cellway.ErrConflict)
+	}
+	return nil
 }
 
 // A Change is the mark that a write left on the map.

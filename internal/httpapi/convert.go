@@ -3,7 +3,9 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -152,16 +154,51 @@ func (s *Server) change(ctx context.Context, c control.Change, call control.Call
 		return out
 	}
 	out := api.Change{ChangeID: changeID(c.Seq)}
-	if wait > 0 && c.Seq > 0 {
-		ctx, cancel := s.patience(ctx, wait)
-		defer cancel()
-		version, r := s.service.Wait(ctx, c.Seq)
-		waited := reach(r)
-		waited.Version = version
+	// A write that finds done what it asks for has no change of its own. Who
+	// repeats it, since the answer was lost, waits for the one that did it.
+	seq := c.Seq
+	if seq == 0 {
+		seq = c.Upto
+	}
+	if wait > 0 && seq > 0 {
+		waited := s.wait(ctx, seq, wait)
 		out.Waited = &waited
 	}
 	return out
 }
+
+// wait is how far the change with that number comes in that time.
+func (s *Server) wait(ctx context.Context, seq uint64, most time.Duration) api.Waited {
+	if !s.waits.enter() {
+		// The write is done, a drain perhaps: it is not refused for want of a seat.
+		return api.Waited{Why: fmt.Sprintf("%d requests wait here already; ask for the change later", s.waits.most)}
+	}
+	defer s.waits.leave()
+	ctx, cancel := s.patience(ctx, most)
+	defer cancel()
+	version, r := s.service.Wait(ctx, seq)
+	waited := reach(r)
+	waited.Version = version
+	return waited
+}
+
+// seats bound how many requests wait at once, each with a goroutine, a
+// connection and their memory.
+type seats struct {
+	most  int64
+	taken atomic.Int64
+}
+
+// enter takes a seat if one is free; leave then gives it back.
+func (s *seats) enter() bool {
+	if s.taken.Add(1) > s.most {
+		s.taken.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (s *seats) leave() { s.taken.Add(-1) }
 
 // patience is ctx for as long as something may wait: at most d, and not longer
 // than the server is to run.

@@ -118,6 +118,8 @@ func (s *Server) cellChange(q *request, status int, c control.CellStatus, change
 func (s *Server) drain(q *request) (*answer, error) {
 	id, in := q.cell(), body[api.DrainRequest](q)
 	call, wait := q.call(in.Reason), q.waiting()
+	call.At = q.optional()
+	call.At = q.optional()
 	if err := q.done(); err != nil {
 		return nil, err
 	}
@@ -132,6 +134,8 @@ func (s *Server) drain(q *request) (*answer, error) {
 func (s *Server) undrain(q *request) (*answer, error) {
 	id, in := q.cell(), body[api.DrainRequest](q)
 	call, wait := q.call(in.Reason), q.waiting()
+	call.At = q.optional()
+	call.At = q.optional()
 	if err := q.done(); err != nil {
 		return nil, err
 	}

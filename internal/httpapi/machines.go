@@ -149,7 +149,11 @@ func (s *Server) listJournal(q *request) (*answer, error) {
 			Number: l.Number, At: l.At, By: l.Who, Act: l.Act, Subject: l.Subject, Reason: l.Reason, Before: l.Before, After: l.After, Change: changeID(l.Change),
 		})
 	}
-	if len(lines) == limit {
+	end, err := s.service.JournalEnd(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	if next < end { // a page may be short, or empty, before the end
 		out.Next = strconv.FormatUint(next, 10)
 	}
 	return &answer{body: out}, nil

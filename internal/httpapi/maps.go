@@ -63,6 +63,10 @@ func (s *Server) manifest(q *request) (*answer, error) {
 	}
 	p := s.service.Newest()
 	if q.URL.Query().Has("after") && (p == nil || p.Map.Version() <= after) {
+		if !s.polls.enter() {
+			return nil, errBusy
+		}
+		defer s.polls.leave()
 		ctx, cancel := s.patience(q.Context(), timeout)
 		defer cancel()
 		var err error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,11 +31,14 @@ func newPartCache() *partCache { return &partCache{parts: map[routemap.Digest]*p
 // A part is the bytes of one digest, read and compressed at most once.
 type part struct {
 	digest routemap.Digest
+	cache  *partCache
 	read   sync.Mutex // held while the bytes are read
 	raw    []byte
 
 	once   sync.Once
 	packed []byte // nil if packing gains nothing
+
+	counted int // bytes of it in cache.bytes; guarded by cache.mu
 }
 
 // get returns the part with that digest, from load the first time. A failed
@@ -43,7 +47,7 @@ func (c *partCache) get(digest routemap.Digest, load func() ([]byte, error)) (*p
 	c.mu.Lock()
 	p := c.parts[digest]
 	if p == nil {
-		p = &part{digest: digest}
+		p = &part{digest: digest, cache: c}
 		c.parts[digest] = p
 	}
 	c.mu.Unlock()
@@ -61,33 +65,36 @@ func (c *partCache) get(digest routemap.Digest, load func() ([]byte, error)) (*p
 		}
 		p.raw = raw
 	}
-	c.used(p)
+	c.used(p, len(p.raw))
 	return p, nil
 }
 
-// used moves p to the end of the order and drops what is too much.
-func (c *partCache) used(p *part) {
+// used moves p, which has at least size bytes now, to the end of the order
+// and drops what is too much.
+func (c *partCache) used(p *part, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := false
-	for i, d := range c.order {
-		if d == p.digest {
-			c.order = append(c.order[:i], c.order[i+1:]...)
-			known = true
-			break
-		}
+	switch c.parts[p.digest] {
+	case p:
+	case nil: // dropped, or forgotten by a load that failed while this one waited
+		c.parts[p.digest] = p
+	default:
+		return // another one is kept in its place
+	}
+	if i := slices.Index(c.order, p.digest); i >= 0 {
+		c.order = slices.Delete(c.order, i, i+1)
 	}
 	c.order = append(c.order, p.digest)
-	if !known {
-		c.bytes += len(p.raw)
+	if size > p.counted {
+		c.bytes += size - p.counted
+		p.counted = size
 	}
 	for c.bytes > mostPartBytes && len(c.order) > 1 {
 		old := c.parts[c.order[0]]
 		c.order = c.order[1:]
-		if old != nil {
-			c.bytes -= len(old.raw)
-			delete(c.parts, old.digest)
-		}
+		c.bytes -= old.counted
+		old.counted = 0
+		delete(c.parts, old.digest)
 	}
 }
 
@@ -107,7 +114,8 @@ func (p *part) gzipped() []byte {
 		}
 		z.Write(p.raw)
 		if z.Close() == nil && b.Len() < len(p.raw)*9/10 {
-			p.packed = b.Bytes()
+			p.packed = bytes.Clone(b.Bytes()) // without the buffer's spare room
+			p.cache.used(p, len(p.raw)+len(p.packed))
 		}
 	})
 	return p.packed

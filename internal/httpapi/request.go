@@ -25,6 +25,7 @@ type request struct {
 	who   principal
 	err   error    // the first thing that is wrong
 	known []string // query parameters that were asked for
+	match bool     // the headers of a precondition were asked for
 
 	command []string // of the CLI, that asks the same; nil if there is none so short
 }
@@ -47,6 +48,12 @@ func (q *request) done() error {
 			q.wrong("query parameter %q is unknown here; known are %s: %w", name, strings.Join(q.known, ", "), cellway.ErrInvalid)
 		case len(values) > 1:
 			q.wrong("query parameter %q is given %d times: %w", name, len(values), cellway.ErrInvalid)
+		}
+	}
+	// A condition that nobody looks at would be a promise.
+	for _, name := range []string{"If-None-Match", "If-Match"} {
+		if q.Method != http.MethodGet && !q.match && q.Header.Get(name) != "" {
+			q.wrong("%s means nothing here, since no record of that revision is created or changed; leave it away: %w", name, cellway.ErrInvalid)
 		}
 	}
 	return q.err
@@ -197,6 +204,7 @@ const (
 // revision, or If-None-Match: * for a record that must not exist, which is
 // revision 0.
 func (q *request) revision() cellway.Revision {
+	q.match = true
 	match, none := q.Header.Get("If-Match"), q.Header.Get("If-None-Match")
 	switch {
 	case match == "" && none == "*":
@@ -222,6 +230,14 @@ func (q *request) existing() cellway.Revision {
 		q.wrong("%w: send If-Match with the ETag that you read", errPrecondition)
 	}
 	return rev
+}
+
+// optional is revision for writes that need none: 0 if no condition is given.
+func (q *request) optional() cellway.Revision {
+	if q.Header.Get("If-None-Match") != "" || q.Header.Get("If-Match") == "" {
+		return 0 // the first is refused in the end
+	}
+	return q.existing()
 }
 
 func etag(rev cellway.Revision) string { return `"` + strconv.FormatUint(uint64(rev), 10) + `"` }

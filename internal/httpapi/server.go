@@ -57,6 +57,8 @@ type Server struct {
 
 	handler  http.Handler
 	parts    *partCache
+	polls    seats // of routers that wait for a map
+	waits    seats // of writes that wait for the routers
 	draining context.Context
 	stop     context.CancelCauseFunc
 }
@@ -71,9 +73,20 @@ func New(cfg Config) *Server {
 		s.observe = func(Served) {}
 	}
 	s.draining, s.stop = context.WithCancelCause(context.Background())
+	s.polls.most, s.waits.most = mostPolls, mostWaits
 	s.handler = s.guarded(s.mux())
 	return s
 }
+
+// How many requests wait at once. Routers have one poll each; at 16 KiB of
+// stacks and buffers for one, all of them take 256 MiB at most.
+const (
+	mostPolls = 16_384
+	mostWaits = 1024
+)
+
+// errBusy is why a poll is not taken.
+var errBusy = fmt.Errorf("%d requests wait for a map here already; ask again in a second: %w", mostPolls, cellway.ErrNotReady)
 
 // errStopping is why requests that wait are answered early.
 var errStopping = fmt.Errorf("the control plane is stopping: %w", cellway.ErrNotReady)

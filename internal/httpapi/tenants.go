@@ -203,11 +203,16 @@ func (s *Server) putAlias(q *request) (*answer, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
+	call.At = at
 	a, c, err := s.service.PutAlias(q.Context(), call, cellway.Alias{Name: name, Target: in.Target})
 	if err != nil {
 		return nil, err
 	}
-	return &answer{status: created(at, call), revision: a.Revision, body: api.AliasChange{Alias: alias(a), Change: s.change(q.Context(), c, call, wait)}}, nil
+	status := created(at, call)
+	if c.Seq == 0 {
+		status = http.StatusOK // it was there, and points there
+	}
+	return &answer{status: status, revision: a.Revision, body: api.AliasChange{Alias: alias(a), Change: s.change(q.Context(), c, call, wait)}}, nil
 }
 
 func (s *Server) removeAlias(q *request) (*answer, error) {
