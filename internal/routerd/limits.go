@@ -2,6 +2,7 @@ package routerd
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,47 @@ func connectionsFor(descriptors uint64) int {
 		return int(max(16, descriptors/4))
 	}
 	return int(min(mostConnections, (descriptors-spareDescriptors)/2))
+}
+
+// limits are those that depend on each other.
+type limits struct {
+	connections, inFlight                  int // of the router
+	cellInFlight, cellPending, cellTunnels int // of each cell
+}
+
+// limits derives what the settings leave open from the descriptors, and lowers
+// what one cell may take to half of what the router has. The limits of a cell
+// are there so that one that hangs fills up nothing but its own part; if they
+// reached the router's own, all other cells' clients would be refused before the
+// limit of the sick one is met.
+func (s *settings) limits(descriptors uint64) limits {
+	l := limits{connections: s.maxConnections, inFlight: s.maxInFlight, cellInFlight: s.cellInFlight, cellPending: s.cellPending, cellTunnels: s.cellTunnels}
+	if l.connections == 0 {
+		l.connections = connectionsFor(descriptors)
+	}
+	if l.inFlight == 0 {
+		l.inFlight = min(16384, l.connections)
+	}
+	l.cellInFlight, l.cellPending = min(l.cellInFlight, l.inFlight), min(l.cellPending, l.inFlight)
+	// Requests that wait for a place hold one of the router's, too.
+	if half := max(1, l.inFlight/2); l.cellInFlight > half-l.cellPending {
+		l.cellInFlight = max(1, int(float64(half)*float64(l.cellInFlight)/(float64(l.cellInFlight)+float64(l.cellPending))))
+		l.cellPending = min(l.cellPending, half-l.cellInFlight)
+	}
+	l.cellTunnels = min(l.cellTunnels, max(1, l.connections/2))
+	return l
+}
+
+// log says what the limits are, and loudly if a cell's is not what was set.
+func (l limits) log(log *slog.Logger, s *settings, descriptors uint64) {
+	all := []any{"descriptors", descriptors, "connections", l.connections, "in_flight", l.inFlight,
+		"cell_in_flight", l.cellInFlight, "cell_pending", l.cellPending, "cell_tunnels", l.cellTunnels}
+	if l.cellInFlight != s.cellInFlight || l.cellPending != s.cellPending || l.cellTunnels != s.cellTunnels {
+		log.Warn("limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
+			"raise the limit of descriptors, or max-connections and max-in-flight", all...)
+		return
+	}
+	log.Info("limits", all...)
 }
 
 // A gate counts connections over all public listeners and lets no more than so

@@ -119,7 +119,7 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 	roots, err := loadPool("cell-ca", s.cellCA)
 	note("", err)
 	in.bulkhead = router.Bulkhead{
-		Limits: router.Limits{InFlight: s.cellInFlight, Pending: orNone(s.cellPending), QueueWait: s.cellQueueWait, Tunnels: s.cellTunnels, IdleConns: s.cellIdle},
+		Limits: router.Limits{QueueWait: s.cellQueueWait, IdleConns: s.cellIdle}, // the rest depends on the descriptors
 		Timeouts: router.Timeouts{Connect: s.cellConnect, FirstByte: s.cellFirstByte, ClientBody: s.clientBody, Idle: s.streamIdle,
 			Whole: s.requestTimeout},
 		Breaker:  router.Breaker{Connects: s.breakerConnects, Timeouts: s.breakerTimeouts, Backoff: s.breakerBackoff, MaxBackoff: s.breakerMaxBackoff},
@@ -180,19 +180,13 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	if err != nil {
 		d.log.Warn("descriptor limit not raised", "error", err)
 	}
-	connections := s.maxConnections
-	if connections == 0 {
-		connections = connectionsFor(descriptors)
-	}
-	inFlight := s.maxInFlight
-	if inFlight == 0 {
-		inFlight = min(16384, connections)
-		d.bulkhead.Limits = d.bulkhead.Limits.Within(inFlight) // few descriptors are no cause not to start
-	}
-	d.log.Info("limits", "descriptors", descriptors, "connections", connections, "in_flight", inFlight)
-	d.gate = newGate(connections)
+	limits := s.limits(descriptors)
+	limits.log(d.log, s, descriptors)
+	d.gate = newGate(limits.connections)
+	cell := &d.bulkhead.Limits
+	cell.InFlight, cell.Pending, cell.Tunnels = limits.cellInFlight, orNone(limits.cellPending), limits.cellTunnels
 	if d.rt, err = router.New(router.Config{
-		Cells: d.bulkhead, Name: s.name, TrustedProxies: s.trusted, MaxInFlight: inFlight, MaxBody: int64(s.maxBody),
+		Cells: d.bulkhead, Name: s.name, TrustedProxies: s.trusted, MaxInFlight: limits.inFlight, MaxBody: int64(s.maxBody),
 		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh,
 		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: access, AccessSample: sample(s.accessLogSample), Log: d.log,
 	}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -406,6 +407,61 @@ func TestLimitsFollowTheDescriptors(t *testing.T) {
 	if n, err := raiseDescriptors(); err != nil || n == 0 {
 		t.Errorf("descriptors: %d, %v", n, err)
 	}
+}
+
+// Whatever is set, one cell gets at most half of what the router has.
+func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
+	for _, descriptors := range []uint64{0, 64, 1024, 4096, 20000, 65536, 1 << 20} {
+		for _, args := range [][]string{nil, {"--max-in-flight", "100"}, {"--max-in-flight", "1"}, {"--max-connections", "50"}, {"--cell-pending", "0"},
+			{"--cell-in-flight", "1"}, {"--cell-in-flight", "9223372036854775807", "--cell-pending", "9223372036854775807"}, {"--max-in-flight", "100000", "--cell-in-flight", "40000"}} {
+			s, err := parse(args, nil, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := s.limits(descriptors)
+			if l.cellInFlight < 1 || l.cellPending < 0 || l.cellTunnels < 1 || l.inFlight < 1 {
+				t.Errorf("%d descriptors, %q: %+v", descriptors, args, l)
+			}
+			if half := max(1, l.inFlight/2); l.cellInFlight > half-l.cellPending || l.cellTunnels > max(1, l.connections/2) {
+				t.Errorf("%d descriptors, %q: a cell may take too much: %+v", descriptors, args, l)
+			}
+		}
+	}
+	s, err := parse(nil, nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.limits(1024), (limits{256, 256, 64, 64, 128}); got != want {
+		t.Errorf("with 1024 descriptors: %+v, want %+v", got, want)
+	}
+	if got, want := s.limits(1<<20), (limits{mostConnections, 16384, 1024, 1024, 16384}); got != want {
+		t.Errorf("with many descriptors: %+v, want %+v", got, want)
+	}
+}
+
+// A cell that hangs takes half of a small router, and the other cell's clients
+// don't notice.
+func TestAHangingCellLeavesRoomInASmallRouter(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args("--max-in-flight", "8", "--cell-queue-wait", "15s")...)
+	p.log.await(t, "limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
+		"raise the limit of descriptors, or max-connections and max-in-flight", nil)
+	p.ready()
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() { p.get(p.listen[0]+"/slow", "acme") })
+	}
+	p.eventually("the cell to be full", func() error {
+		if n := p.mapStatus().Router.InFlight; n < 4 {
+			return fmt.Errorf("%d requests in flight", n)
+		}
+		return nil
+	})
+	for range 20 {
+		p.wantCell("globex", "cell-002")
+	}
+	close(f.release)
+	all.Wait()
 }
 
 func mustRead(t testing.TB, path string) []byte {

@@ -105,10 +105,10 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.BoolVar(&s.explainHeaders, "explain-headers", false, "let clients see X-Cell-Id, X-Cell-Epoch, X-Cell-Key and X-Cell-Map-Version in answers")
 	fs.Var(&s.traceSampled, "trace-sampled", "`share`, 0 to 1, of the traces begun here that are flagged as sampled")
 
-	fs.IntVar(&s.cellInFlight, "cell-in-flight", 1024, "requests to one cell at a time")
+	fs.IntVar(&s.cellInFlight, "cell-in-flight", 1024, "requests to one cell at a time; with cell-pending at most half of max-in-flight, else both are lowered")
 	fs.IntVar(&s.cellPending, "cell-pending", 1024, "requests that wait for a place in one cell at a time; 0: none waits")
 	fs.DurationVar(&s.cellQueueWait, "cell-queue-wait", 250*time.Millisecond, "how long a request waits for a place")
-	fs.IntVar(&s.cellTunnels, "cell-tunnels", 16384, "tunnels to one cell at a time")
+	fs.IntVar(&s.cellTunnels, "cell-tunnels", 16384, "tunnels to one cell at a time; at most half of max-connections")
 	fs.IntVar(&s.cellIdle, "cell-idle-connections", 64, "unused connections kept for one endpoint")
 	fs.IntVar(&s.cellAttempts, "cell-attempts", 3, "endpoints of the cell that one request may try when nothing connects")
 	fs.DurationVar(&s.cellConnect, "cell-connect-timeout", second, "how long connecting to one endpoint may take")
@@ -251,6 +251,9 @@ func (s *settings) validate() error {
 		if d <= 0 {
 			bad(key, "%v is not above 0", d)
 		}
+	}
+	if s.breakerMaxBackoff < s.breakerBackoff {
+		bad("breaker-max-backoff", "%v is below breaker-backoff, %v", s.breakerMaxBackoff, s.breakerBackoff)
 	}
 	return errors.Join(errs...)
 }

@@ -174,6 +174,7 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 		{args: append(good, "--source-cert", "a", "--cell-key", "a", "--cell-peer", "anybody"), want: []string{"source-key", "cell-key", "cell-peer"}},
 		{args: append(good, "--router-id", "Router 1", "--max-in-flight", "-1", "--cell-in-flight", "0"), want: []string{"router-id", "max-in-flight", "cell-in-flight"}},
 		{args: append(good, "--drain-wait", "-1s", "--head-timeout", "0"), want: []string{"drain-wait", "head-timeout"}},
+		{args: append(good, "--breaker-backoff", "20s"), want: []string{"breaker-max-backoff"}},
 	} {
 		s, err := parse(tt.args, nil, io.Discard)
 		if err != nil {
