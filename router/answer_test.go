@@ -228,3 +228,23 @@ func TestRefusalSaysWhereItLooked(t *testing.T) {
 		t.Errorf("got %s", body)
 	}
 }
+
+// A client can't hide what routers add behind its own Via.
+func TestViaThatIsNotClosedHidesNoLoop(t *testing.T) {
+	for via, want := range map[string]int{
+		"1.1 x (, 1.1 shop, 1.1 shop":                            2,
+		"1.1 x (((, 1.1 shop, 1.1 shop (squid)":                  2,
+		`1.1 x \, 1.1 shop, 1.1 shop`:                            2,
+		`1.1 x (\), 1.1 shop, 1.1 shop`:                          2,
+		`1.1 x ()), 1.1 shop, 1.1 shop`:                          2,
+		"1.1 shop (a (b, 1.1 shop), 1.1 shop), 1.1 shop(c)":      2,
+		"1.1 x (shop, 1.1 shop), HTTP/2 shop":                    1,
+		"1.1 shop (":                                             1,
+		strings.Repeat("(", 1<<16) + ", 1.1 shop":                1,
+		strings.Repeat("(", 1<<15) + strings.Repeat("),", 1<<15): 0,
+	} {
+		if got := passes([]string{via}, "shop"); got != want {
+			t.Errorf("%.60q: %d passes, want %d", via, got, want)
+		}
+	}
+}

@@ -151,3 +151,15 @@ func FuzzHost(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a client writes, it hides nothing of what is added behind.
+func FuzzVia(f *testing.F) {
+	for _, s := range []string{"", "1.1 x (a (b) c", `(\`, "a)(,", "1.1 shop (x), ", "(((())"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		if got, want := passes([]string{line + ", 1.1 shop, 2 other (x), 1.1 shop"}, "shop"), 2+passes([]string{line}, "shop"); got != want {
+			t.Fatalf("%q: %d passes, want %d", line, got, want)
+		}
+	})
+}
