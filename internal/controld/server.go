@@ -98,7 +98,11 @@ func openStore(ctx context.Context, cfg Config, create bool) (control.Store, err
 	if cfg.Store == Memory {
 		return memstore.New(), nil
 	}
-	return sqlitestore.Open(ctx, cfg.Store, sqlitestore.Options{Create: create, Log: cfg.log()})
+	st, err := sqlitestore.Open(ctx, cfg.Store, sqlitestore.Options{Create: create, Log: cfg.log()})
+	if err != nil {
+		return nil, err // not st: a nil store in an interface is not nil
+	}
+	return st, nil
 }
 
 // mayListen refuses to answer strangers.
