@@ -162,17 +162,22 @@ func (w *work) takeAlong(d bucketDeal) error {
 			if e, ok := w.m.Entry(cellway.Key(t.ID)); t.Cell != was || ok && !e.Kind.IsOverride() {
 				return nil
 			}
-			if err := w.reserve(t, -1); err != nil {
-				return err
-			}
-			t.Cell = d.owners[b]
-			if err := w.reserve(t, 1); err != nil {
-				return err
-			}
-			return w.putTenant(d.fleet, &t)
+			return w.rehome(d.fleet, t, d.owners[b])
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rehome makes cell the home of a tenant without data.
+func (w *work) rehome(fleet Fleet, t Tenant, cell cellway.CellID) error {
+	if err := w.reserve(t, -1); err != nil {
+		return err
+	}
+	t.Cell = cell
+	if err := w.reserve(t, 1); err != nil {
+		return err
+	}
+	return w.putTenant(fleet, &t)
 }

@@ -75,13 +75,13 @@ func first[T any](list []T) []T { return list[:min(len(list), 100)] }
 // takeOver makes the records say what r does, and puts the cells that it changes
 // into r as the map has them.
 func (w *work) takeOver(r *routemap.Rollback, cells []cellway.Cell, old *routemap.Map) error {
+	f, err := getFleet(w.tx)
+	if err != nil {
+		return err
+	}
 	if set := r.Changes.Settings; set != nil {
-		f, err := getFleet(w.tx)
-		if err != nil {
-			return err
-		}
 		f.Settings = *set
-		if _, err := put(w.tx, kindFleet, only, f.Revision, f); err != nil {
+		if f.Revision, err = put(w.tx, kindFleet, only, f.Revision, f); err != nil {
 			return err
 		}
 	}
@@ -118,6 +118,14 @@ func (w *work) takeOver(r *routemap.Rollback, cells []cellway.Cell, old *routema
 		if !e.Kind.IsOverride() {
 			if o.Revision > 0 {
 				if err := w.tx.Delete(kindOverride, string(e.Key), o.Revision); err != nil {
+					return err
+				}
+			}
+			// In a stateless fleet the tenant's home may have become another one.
+			if t, err := getTenant(w.tx, e.Key.Tenant()); err != nil {
+				return err
+			} else if t.Cell != e.Cell {
+				if err := w.rehome(f, t, e.Cell); err != nil {
 					return err
 				}
 			}
