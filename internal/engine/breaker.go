@@ -20,7 +20,7 @@ const maxProbes = 3
 // Failed connects in a row open it, and the next connect that works closes it.
 // So do late answer heads in a row, if at least two tenants wait for them; then
 // the next answer head closes it. A connect is no comfort there, because the
-// kernel of a hung process still accepts.
+// kernel of a hung process still accepts; nor is a failed one.
 type breaker struct {
 	connectsToOpen int
 	timeoutsToOpen int
@@ -157,7 +157,9 @@ func (b *breaker) connectFailed(now time.Time, mayOpen bool) bool {
 	b.connects++
 	switch {
 	case b.state == Probing && mayOpen:
-		b.openLocked(now, false)
+		// That a process is gone for the moment does not say that it answers
+		// as soon as it is back.
+		b.openLocked(now, b.late)
 		return true
 	case b.state == Closed && mayOpen && b.connects >= b.connectsToOpen:
 		b.openLocked(now, false)

@@ -147,6 +147,23 @@ func TestBreakerStories(t *testing.T) {
 			end a
 			end b
 			ask c -> refused`,
+		"a failed connect does not make late answers forgotten": `
+			late a
+			late b
+			late a
+			late b -> open
+			+1s
+			ask a -> probe
+			fail -> open
+			end a
+			+2s
+			ask a -> probe
+			connect
+			ask b -> probe
+			end a
+			end b
+			ask c -> probe
+			head -> closed`,
 		"what was under way before the opening says nothing of a probe": `
 			late a
 			late b

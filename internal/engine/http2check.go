@@ -7,8 +7,18 @@ import (
 
 // checkHTTP2 looks at the head of an HTTP/2 request for what would be read
 // differently once it is written as HTTP/1. net/http has checked the names and
-// values of its fields, and the length of its body against its frames.
-func checkHTTP2(r *http.Request) Reason {
+// values of its fields, and the length of its body against its frames; its
+// limit of the head's bytes is the server's.
+func checkHTTP2(r *http.Request, limits HeadLimits) Reason {
+	if limits.Fields > 0 {
+		n := 1 // the host
+		for _, v := range r.Header {
+			n += len(v)
+		}
+		if n > limits.Fields {
+			return ReasonTooMany
+		}
+	}
 	switch {
 	case r.Method == http.MethodConnect:
 		return ReasonConnect

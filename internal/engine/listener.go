@@ -305,7 +305,7 @@ func (k *Checker) serve(next http.Handler, w http.ResponseWriter, r *http.Reques
 	c := connOf(r.Context())
 	switch {
 	case r.ProtoMajor == 2:
-		if reason := checkHTTP2(r); reason != OK {
+		if reason := checkHTTP2(r, k.limits()); reason != OK {
 			k.count(reason)
 			k.answer(w, r, reason)
 			return

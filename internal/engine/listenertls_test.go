@@ -148,7 +148,7 @@ func TestHTTP2HeadsAreChecked(t *testing.T) {
 	good := func() *http.Request {
 		return &http.Request{Method: "GET", RequestURI: "/x", Host: "a", ProtoMajor: 2, Header: http.Header{"Te": {"trailers"}}}
 	}
-	if r := checkHTTP2(good()); r != OK {
+	if r := checkHTTP2(good(), HeadLimits{Fields: 2}); r != OK {
 		t.Errorf("a good request is refused for %v", r)
 	}
 	for want, change := range map[Reason]func(*http.Request){
@@ -163,10 +163,11 @@ func TestHTTP2HeadsAreChecked(t *testing.T) {
 		ReasonField:       func(r *http.Request) { r.Header["Transfer-Encoding"] = []string{"chunked"} },
 		ReasonLookalike:   func(r *http.Request) { r.Header["Content_length"] = []string{"1"} },
 		ReasonTrailerName: func(r *http.Request) { r.Trailer = http.Header{"Host": nil} },
+		ReasonTooMany:     func(r *http.Request) { r.Header["X-A"] = make([]string, 9) },
 	} {
 		r := good()
 		change(r)
-		if got := checkHTTP2(r); got != want {
+		if got := checkHTTP2(r, HeadLimits{Fields: 10}); got != want {
 			t.Errorf("refused for %v, want %v", got, want)
 		}
 	}
@@ -221,6 +222,40 @@ func TestSilentClientsDoNotHoldUpHandshakes(t *testing.T) {
 					t.Errorf("%d handshakes are left", open)
 				}
 			})
+		})
+	}
+}
+
+// The limit of fields holds for both versions, to the field.
+func TestFieldLimitHoldsForHTTP2(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := new(memnet.Net)
+			var refused []Reason
+			k := NewChecker(CheckerConfig{MaxFields: 20, Refused: func(r Reason) { refused = append(refused, r) }})
+			s := &http.Server{ErrorLog: quiet(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {})}
+			k.Install(s)
+			go s.Serve(k.Listen(n.Listen("front:80")))
+			defer s.Close()
+			tr := &http.Transport{DialContext: n.DialContext, DisableCompression: true, Protocols: new(http.Protocols)}
+			tr.Protocols.SetHTTP1(!http2)
+			tr.Protocols.SetUnencryptedHTTP2(http2)
+			defer tr.CloseIdleConnections()
+			for more, want := range map[int]int{18: 200, 19: 431} { // beside the host and User-Agent
+				req, _ := http.NewRequest("GET", "http://front/", nil)
+				req.Header["X-Many"] = make([]string, more)
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != want {
+					t.Errorf("http2 %v, %d fields: got %d, want %d", http2, more+2, resp.StatusCode, want)
+				}
+			}
+			if len(refused) != 1 || refused[0] != ReasonTooMany {
+				t.Errorf("refused %v", refused)
+			}
 		})
 	}
 }
