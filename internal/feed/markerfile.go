@@ -23,6 +23,7 @@ func (s *Store) openMarker() {
 		}
 	}
 	j := s.marker.judge()
+	s.unclean = j.unclean
 	if j.unclean {
 		s.log.Warn("the process before did not end cleanly", "within_soak", len(j.blamed) > 0)
 	}
@@ -51,24 +52,47 @@ func (s *Store) newMarkerFile() error {
 	return nil
 }
 
+// A note is a change of the marker on its way to the disk. Both channels are
+// closed when it turned out that it can't come there.
+type note struct {
+	written chan struct{} // closed when it outlives the process
+	kept    chan struct{} // closed when it outlives the machine's power
+}
+
+func newNote() note { return note{make(chan struct{}), make(chan struct{})} }
+
+// end closes what of a note is not closed yet.
+func (n note) end() {
+	for _, c := range []chan struct{}{n.written, n.kept} {
+		select {
+		case <-c:
+		default:
+			close(c)
+		}
+	}
+}
+
 // change changes the marker. The channel is closed when that is on the disk, or
 // when it turned out that it can't be. After stop, nothing changes.
-func (s *Store) change(f func(m *marker)) <-chan struct{} {
-	done := make(chan struct{})
+func (s *Store) change(f func(m *marker)) <-chan struct{} { return s.note(f).kept }
+
+// note is change that tells what is written from what is kept.
+func (s *Store) note(f func(m *marker)) note {
+	n := newNote()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		close(done)
-		return done
+		n.end()
+		return n
 	}
 	f(&s.marker)
-	s.queue(done)
-	return done
+	s.queue(n)
+	return n
 }
 
 // queue asks for the marker to be written. s.mu is held.
-func (s *Store) queue(done chan struct{}) {
-	s.waiting = append(s.waiting, done)
+func (s *Store) queue(n note) {
+	s.waiting = append(s.waiting, n)
 	select {
 	case s.dirty <- struct{}{}:
 	default:
@@ -78,17 +102,17 @@ func (s *Store) queue(done chan struct{}) {
 // stop notes that the process ends because it was told to. Whatever happens
 // afterwards is blamed on no map.
 func (s *Store) stop() <-chan struct{} {
-	done := make(chan struct{})
+	n := newNote()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		close(done)
-		return done
+		n.end()
+		return n.kept
 	}
 	s.stopped = true
 	s.marker.end()
-	s.queue(done)
-	return done
+	s.queue(n)
+	return n.kept
 }
 
 // writeMarker writes the marker if somebody waits for it. The half of the file
@@ -104,29 +128,48 @@ func (s *Store) writeMarker() {
 	s.seq++
 	b := s.marker.encode(s.seq)
 	s.mu.Unlock()
-	if err := s.writeHalf(b); err != nil {
+	written := func() {
+		for _, n := range waiting {
+			close(n.written)
+		}
+	}
+	if err := s.writeHalf(b, written); err != nil {
 		s.trouble.note(s.log, "write marker", err)
 	} else {
 		s.half = 1 - s.half
 	}
-	for _, done := range waiting {
-		close(done)
+	for _, n := range waiting {
+		n.end()
 	}
 }
 
-func (s *Store) writeHalf(b []byte) error {
+func (s *Store) writeHalf(b []byte, written func()) error {
 	f, err := s.disk.OpenWrite(markerName)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteAt(b, s.half*markerCopy)
 	if err == nil {
+		written()
 		err = f.DataSync()
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	return err
+}
+
+// blamed reports whether a process died with one of these parts since they last
+// outlived a soak.
+func (s *Store) blamed(parts ...part) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range parts {
+		if r := s.marker.find(p); r != nil && r.crashes > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // suspect reports whether one of these parts is, and how often they were tried

@@ -43,10 +43,11 @@ type Store struct {
 	mu      sync.Mutex // guards the marker
 	marker  marker
 	seq     uint64
-	stopped bool            // told to end: what comes now is no trial
-	waiting []chan struct{} // closed when the marker has been written, or could not be
-	dirty   chan struct{}   // has room for one
+	stopped bool          // told to end: what comes now is no trial
+	waiting []note        // for the marker to be written
+	dirty   chan struct{} // has room for one
 
+	unclean bool         // nobody told the process before to end; fixed by OpenStore
 	half    int64        // of the marker's file that is written next; run's own after OpenStore
 	listing []Generation // what is on the disk, as far as known; guarded by mu
 

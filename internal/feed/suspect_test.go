@@ -326,6 +326,91 @@ func TestASwapDoesNotWaitForTheDisk(t *testing.T) {
 	})
 }
 
+// What is written outlives the process: a change of the overlay waits for no
+// more. What may be worse than that is synced first.
+func TestWhatASwapWaitsForOfTheDisk(t *testing.T) {
+	for name, tt := range map[string]struct {
+		crash bool
+		base  bool
+		want  time.Duration
+	}{
+		"another overlay":                       {want: 0},
+		"another base":                          {base: true, want: markerWait},
+		"another overlay, after an unclean end": {crash: true, want: markerWait},
+		"another base, after an unclean end":    {crash: true, base: true, want: markerWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.src.set(b.pub.base())
+				if tt.crash {
+					b.start()
+					b.wait(time.Second)
+					b.crash()
+				}
+				gate := make(chan struct{})
+				var hang atomic.Bool
+				b.startOn(stepDisk{b.disk, func(what string, do func() error) error {
+					if hang.Load() && what == "fdatasync "+markerName {
+						<-gate
+					}
+					return do()
+				}}, []Source{b.src})
+				b.want(1)
+				hang.Store(true)
+				begun, next := time.Now(), b.feed.Swapped()
+				var noted marker
+				b.sink.setFail(func(*routemap.Map) error {
+					raw, _ := b.disk.ReadFile(markerName)
+					noted, _, _ = decodeMarker(raw)
+					return nil
+				})
+				if tt.base {
+					b.src.set(b.pub.base())
+				} else {
+					b.src.set(b.pub.overlay())
+				}
+				<-next
+				if took := time.Since(begun); took != tt.want {
+					t.Errorf("the swap waited for %v, want %v", took, tt.want)
+				}
+				base, overlay := partsOf(b.pub.last.Manifest())
+				if noted.base.part != base || noted.overlay.part != overlay || !noted.running {
+					t.Error("when it came into use, what was written did not name it")
+				}
+				hang.Store(false)
+				close(gate)
+				b.wait(time.Second)
+				b.end()
+			})
+		})
+	}
+}
+
+// An overlay that ends the process at once, before anything could be synced, is
+// passed over after three times.
+func TestAnOverlayThatKillsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.src.set(b.pub.base())
+		b.start()
+		b.wait(time.Minute)
+		b.src.set(b.pub.overlay())
+		b.wait(time.Second)
+		b.want(1, 2)
+		b.src.set(b.pub.overlay()) // the bad one
+		synctest.Wait()
+		b.want(1, 2, 3)
+		b.crash()
+		b.startCrashing(2, 3)
+		b.start()
+		b.wait(10 * time.Second)
+		defer b.end()
+		b.want(1) // the newest that outlived a soak
+		b.wantRefused(ReasonSuspect)
+	})
+}
+
 // A full disk is loud, and written to again until it takes the map.
 func TestAFullDiskIsWrittenToAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -311,8 +311,14 @@ func probe(m *routemap.Map) (err error) {
 	return nil
 }
 
-// markerWait is how long a swap waits at most for the note of what is tried.
-const markerWait = 200 * time.Millisecond
+// How long a swap waits at most for the note of what is tried: with a base that is
+// new or a part that is in doubt, and with another overlay on the base in use. The
+// second is short of what a change may take in all, for the write itself takes
+// microseconds unless one before it is still being synced.
+const (
+	markerWait  = 200 * time.Millisecond
+	overlayWait = 20 * time.Millisecond
+)
 
 // swap brings a into use if it may follow what is.
 func (f *Feed) swap(a *accepted) error {

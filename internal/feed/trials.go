@@ -40,6 +40,19 @@ func retryAfter(tries int) time.Duration {
 
 // try notes, in memory and on the disk, that the map of man is about to come
 // into use. It waits for the disk, but not for long.
+//
+// How long depends on what the note is for. A map that ends the process, whether
+// by a panic or by the memory it takes, is blamed if the note was written: what
+// was written outlives the process without a sync. That is what a change of the
+// overlay waits for, so that a fleet's changes don't queue for its disks.
+//
+// A map may also take the machine with it, and then the note must have been
+// synced. So the swap waits for that too when it is less sure that all is well:
+// with another base; with a part that somebody died of before; when a suspect was
+// passed over; and after an unclean end, for the length of a soak. The last makes
+// up for what the shorter wait may miss: the first death may go unnoted, or be
+// blamed on the overlay before, but the start after it notes all it tries in
+// full, and three deaths make a suspect.
 func (f *Feed) try(man *routemap.Manifest) {
 	base, overlay := partsOf(man)
 	f.mu.Lock()
@@ -48,9 +61,15 @@ func (f *Feed) try(man *routemap.Manifest) {
 		t.suspect, t.retryAt, t.diskAt = nil, time.Time{}, time.Time{}
 	}
 	fallback := t.suspect != nil
+	careful := t.base.part != base || fallback || f.store.unclean && time.Since(f.started) < f.cfg.Soak || f.store.blamed(base, overlay)
 	t.begin(base, overlay)
 	f.mu.Unlock()
-	f.await(f.store.change(func(m *marker) { m.begin(base, overlay, fallback) }))
+	note := f.store.note(func(m *marker) { m.begin(base, overlay, fallback) })
+	if careful {
+		f.await(note.kept, markerWait)
+	} else {
+		f.await(note.written, overlayWait)
+	}
 }
 
 func (t *trials) begin(base, overlay part) {
@@ -76,8 +95,8 @@ func (f *Feed) withoutMap() {
 }
 
 // await waits for a change of the marker, but not for long.
-func (f *Feed) await(done <-chan struct{}) {
-	wait := time.NewTimer(markerWait)
+func (f *Feed) await(done <-chan struct{}, most time.Duration) {
+	wait := time.NewTimer(most)
 	defer wait.Stop()
 	select {
 	case <-done:
@@ -205,7 +224,7 @@ func (f *Feed) inUseVersion() cellway.Version {
 func (f *Feed) lift(name generationName) {
 	parts := f.store.suspectParts()
 	f.log.Warn("trying a suspect map again", "map_version", name.version)
-	f.await(f.store.change(func(m *marker) { m.again(parts...) }))
+	f.await(f.store.change(func(m *marker) { m.again(parts...) }), markerWait)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.trials.lifted = map[part]bool{}
