@@ -4,25 +4,29 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
 )
 
-// A line is one line of the access log.
+// A line is one line of the access log. What comes from the client, or from an
+// error, is clipped, and a copy: thousands of lines may wait, and each would
+// keep a whole head in memory.
 type line struct {
 	at                                 time.Time
 	method, host, path, proto, traceID string
+	fault                              string // "" for none
 	client                             netip.Addr
 	cell                               cellway.CellID
+	endpoint                           string
 	key                                cellway.Key
 	version                            cellway.Version
 	code                               cellway.Code
-	err                                error
 	status, attempts                   int
 	in, out                            int64
-	whole, upstream, queued            time.Duration
+	whole, atCell, queued              time.Duration
 	tunnel, passThrough                bool
 }
 
@@ -74,7 +78,8 @@ func (l *accessLog) run(ctx context.Context) {
 // maxLogged bounds what a client may write into one field.
 const maxLogged = 512
 
-func clip(s string) string { return s[:min(len(s), maxLogged)] }
+// clip returns a copy of the start of s.
+func clip(s string) string { return strings.Clone(s[:min(len(s), maxLogged)]) }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
@@ -87,17 +92,20 @@ func (l *accessLog) print(one line) {
 		slog.String("map_version", one.version.String()),
 		slog.String("code", string(one.code)),
 		slog.Int("status", one.status),
-		slog.String("method", clip(one.method)),
-		slog.String("host", clip(one.host)),
-		slog.String("path", clip(one.path)), // without the query, where secrets stand
+		slog.String("method", one.method),
+		slog.String("host", one.host),
+		slog.String("path", one.path), // without the query, where secrets stand
 		slog.String("proto", one.proto),
 		slog.Int64("bytes_in", one.in),
 		slog.Int64("bytes_out", one.out),
 		slog.Float64("duration_ms", ms(one.whole)),
-		slog.Float64("upstream_ms", ms(one.upstream)),
+		slog.Float64("cell_ms", ms(one.atCell)),
 		slog.Float64("queued_ms", ms(one.queued)),
 		slog.Int("attempts", one.attempts),
 		slog.String("trace_id", one.traceID),
+	}
+	if one.endpoint != "" {
+		attrs = append(attrs, slog.String("endpoint", one.endpoint)) // the last one tried
 	}
 	if one.client.IsValid() {
 		attrs = append(attrs, slog.String("client", one.client.String()))
@@ -108,8 +116,8 @@ func (l *accessLog) print(one line) {
 	if one.passThrough {
 		attrs = append(attrs, slog.Bool("pass_through", true))
 	}
-	if one.err != nil {
-		attrs = append(attrs, slog.String("error", one.err.Error()))
+	if one.fault != "" {
+		attrs = append(attrs, slog.String("error", one.fault))
 	}
 	l.log.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 }

@@ -1,11 +1,11 @@
 package router
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // An answer is what the router says by itself: problem+json (RFC 9457) with
@@ -81,15 +81,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request, name string) (stat
 	if a.detail == "" {
 		a.detail = say.detail
 	}
-	body, err := json.Marshal(struct {
-		Title  string       `json:"title"`
-		Status int          `json:"status"`
-		Code   cellway.Code `json:"code"`
-		Detail string       `json:"detail"`
-	}{http.StatusText(a.status), a.status, a.code, a.detail})
-	if err != nil {
-		body = []byte("{}") // strings and a number always marshal
-	}
+	body := engine.Problem(a.status, a.code, a.detail)
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

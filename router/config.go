@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -174,6 +173,3 @@ func isToken(s string) bool {
 	}
 	return s != ""
 }
-
-// hasBody reports whether r may have a body.
-func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }

@@ -28,13 +28,13 @@ type exchange struct {
 	inFlight bool           // counted in the router's own limit
 	tunnel   bool
 
-	code             cellway.Code
-	err              error
-	status           int
-	in, sent         int64
-	attempts         int
-	upstream, queued time.Duration
-	report           engine.Report // of the last attempt
+	code           cellway.Code
+	err            error
+	status         int
+	in, sent       int64
+	attempts       int
+	atCell, queued time.Duration
+	report         engine.Report // of the last attempt
 }
 
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +69,7 @@ func (x *exchange) serve() {
 // says no and a newer map says where.
 func (x *exchange) forward() {
 	var body *engine.Replay
-	if hasBody(x.r) && x.out.Code == "" {
+	if engine.HasBody(x.r) && x.out.Code == "" {
 		body = engine.NewReplay(x.r, engine.MaxReplay)
 		defer body.Close()
 	}
@@ -101,7 +101,7 @@ func (x *exchange) forward() {
 			continue
 		}
 		if x.r.Context().Err() != nil {
-			x.code, x.status = ClientGone, statusClientGone
+			x.code, x.status = ClientGone, engine.StatusClientGone
 			return
 		}
 		x.mismatch(to, no, began)
@@ -137,14 +137,11 @@ func (x *exchange) send(to target, body *engine.Replay) (no refusal) {
 	})
 	x.report = rep
 	x.attempts += rep.Attempts
-	x.upstream += rep.Upstream
+	x.atCell += rep.AtCell
 	x.queued += rep.Queued
 	x.in, x.sent = rep.BytesIn, rep.BytesOut
 	return no
 }
-
-// statusClientGone is what the log says for a client that did not wait.
-const statusClientGone = 499
 
 // conclude answers in place of a cell that did not.
 func (x *exchange) conclude() {
@@ -157,7 +154,7 @@ func (x *exchange) conclude() {
 	case rep.Code == "" || rep.HeadSent:
 		x.code, x.status = rep.Code, rep.Status
 	case rep.Code == ClientGone:
-		x.code, x.status = rep.Code, statusClientGone
+		x.code, x.status = rep.Code, engine.StatusClientGone
 	case rep.Code == Stopped:
 		x.answer(endedAnswer(rep))
 	default:
@@ -245,7 +242,7 @@ func (x *exchange) count() {
 	f.bytesIn.Add(uint64(max(x.in, 0)))
 	f.bytesOut.Add(uint64(max(x.sent, 0)))
 	if !x.report.Tunnel {
-		x.rt.added.observe(whole - x.upstream - x.queued)
+		x.rt.added.observe(whole - x.atCell - x.queued)
 	}
 	switch {
 	case x.out.PassThrough:
@@ -257,12 +254,16 @@ func (x *exchange) count() {
 		if v := x.r.Header[traceParent]; x.parent == "" && len(v) == 1 {
 			x.parent = v[0]
 		}
-		x.rt.accessLog.write(line{
-			at: x.start, method: x.head.Method, host: x.head.Host, path: x.head.Path, proto: x.r.Proto, traceID: traceID(x.parent),
-			client: x.rt.trusted.clientOf(x.r, x.peer), cell: cell, key: x.out.Route.Key, version: version,
-			code: x.code, err: x.err, status: x.status, attempts: x.attempts, in: x.in, out: x.sent,
-			whole: whole, upstream: x.upstream, queued: x.queued, tunnel: x.report.Tunnel, passThrough: x.out.PassThrough,
-		})
+		one := line{
+			at: x.start, method: clip(x.head.Method), host: clip(x.head.Host), path: clip(x.head.Path), proto: clip(x.r.Proto), traceID: clip(traceID(x.parent)),
+			client: x.rt.trusted.clientOf(x.r, x.peer), cell: cell, endpoint: x.report.Endpoint, key: cellway.Key(clip(string(x.out.Route.Key))), version: version,
+			code: x.code, status: x.status, attempts: x.attempts, in: x.in, out: x.sent,
+			whole: whole, atCell: x.atCell, queued: x.queued, tunnel: x.report.Tunnel, passThrough: x.out.PassThrough,
+		}
+		if x.err != nil {
+			one.fault = clip(x.err.Error())
+		}
+		x.rt.accessLog.write(one)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/routemap"
@@ -166,7 +167,7 @@ func TestAccessLogSaysWhoWentWhereByWhichMap(t *testing.T) {
 		}
 		for i, want := range []map[string]any{
 			{"msg": "request", "cell_id": "cell-001", "tenant": "acme", "key": "acme", "map_version": "0.0", "code": "", "status": 200.0, "method": "POST",
-				"path": "/orders", "host": "example.com", "proto": "HTTP/1.1", "bytes_in": 3.0, "bytes_out": 11.0, "duration_ms": 1500.0, "upstream_ms": 1500.0, "queued_ms": 0.0,
+				"path": "/orders", "host": "example.com", "proto": "HTTP/1.1", "bytes_in": 3.0, "bytes_out": 11.0, "duration_ms": 1500.0, "cell_ms": 1500.0, "endpoint": "http://10.0.0.1:80", "queued_ms": 0.0,
 				"attempts": 1.0, "trace_id": "0af7651916cd43dd8448eb211c80319c", "client": "192.0.2.1"},
 			{"cell_id": "cell-002", "tenant": "drained", "code": "cell_drained", "status": 503.0, "trace_id": "0af7651916cd43dd8448eb211c80319c", "attempts": 0.0},
 			{"cell_id": "cell-001", "tenant": "held", "code": ""},
@@ -289,5 +290,22 @@ func TestAddressesAreKeptForTheNextStart(t *testing.T) {
 	b.rt.SetAddresses(nil)
 	if got := b.rt.Addresses(); len(got) != 0 {
 		t.Errorf("addresses of endpoints that are literal: %v", got)
+	}
+}
+
+// Lines that wait keep no more of a request than they will print.
+func TestAccessLogLinesKeepNoHeadsInMemory(t *testing.T) {
+	b := newBench(t, 1, func(c *Config) { c.AccessLog = slog.New(slog.DiscardHandler) })
+	b.serve(1, echo(1))
+	long := "/" + strings.Repeat("a", 60<<10)
+	r := request("GET", long, "acme")
+	r.RequestURI, r.Host = long, "acme.example"
+	b.ask(r)
+	one := <-b.rt.accessLog.lines
+	if len(one.path) != maxLogged || one.path != long[:maxLogged] {
+		t.Errorf("path of %d bytes", len(one.path))
+	}
+	if unsafe.StringData(one.path) == unsafe.StringData(long) || unsafe.StringData(one.host) == unsafe.StringData(r.Host) {
+		t.Error("the line points into the request's head")
 	}
 }

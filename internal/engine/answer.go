@@ -182,7 +182,7 @@ func (t *transfer) failStream(err error, writing bool) {
 		}
 	}
 	if writing {
-		t.fail(ClientGone, statusClientGone, fmt.Errorf("write the answer: %w", err))
+		t.fail(ClientGone, StatusClientGone, fmt.Errorf("write the answer: %w", err))
 		return
 	}
 	t.fail(cellway.CellProtocol, 502, fmt.Errorf("read the answer: %w", err))

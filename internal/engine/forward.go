@@ -16,8 +16,8 @@ const (
 	Stopped cellway.Code = "stopped"
 )
 
-// statusClientGone is what logs say of a client that went away.
-const statusClientGone = 499
+// StatusClientGone is what logs say of a client that went away.
+const StatusClientGone = 499
 
 // Options say how one request is forwarded.
 type Options struct {
@@ -73,12 +73,11 @@ type Report struct {
 
 	Endpoint  string        // the last one tried; "" if none was
 	Attempts  int           // tries, each at its endpoint
-	Reused    bool          // the last attempt went over a used connection
 	BytesIn   int64         // of the request's body, or from the tunnel's client
 	BytesOut  int64         // of the answer's body, or to the tunnel's client
 	Queued    time.Duration // waiting for a place
 	FirstByte time.Duration // from the choice of the last endpoint to the answer's head; 0 without one
-	Upstream  time.Duration // from the choice of the first endpoint to the end
+	AtCell    time.Duration // from the choice of the first endpoint to the end
 }
 
 // Abort ends the handler with [http.ErrAbortHandler] if the answer broke off

@@ -316,7 +316,7 @@ func (k *Checker) serve(next http.Handler, w http.ResponseWriter, r *http.Reques
 		return
 	case c != nil:
 		c.served++
-		if hasBody(r) {
+		if HasBody(r) {
 			defer c.leftBy(c.served)
 		}
 		if r.ContentLength < 0 && r.Trailer == nil {
@@ -351,7 +351,7 @@ func or[T comparable](v, otherwise T) T {
 // writeProblem writes an answer of the router's own, as RFC 9457 has it.
 func writeProblem(w http.ResponseWriter, code cellway.Code, detail string) {
 	status := code.Status()
-	b := problem(status, code, detail)
+	b := Problem(status, code, detail)
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", itoa(len(b)))

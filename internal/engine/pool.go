@@ -35,9 +35,6 @@ func newPool(all *Pools, id cellway.CellID) *Pool {
 	return p
 }
 
-// ID returns the cell's id.
-func (p *Pool) ID() cellway.CellID { return p.id }
-
 // update makes the endpoints those called names, and reports whether any is
 // left. The caller holds the Pools' mutex.
 func (p *Pool) update(names []string) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/cellway/cellway"
 )
 
-// problem returns an RFC 9457 document.
-func problem(status int, code cellway.Code, detail string) []byte {
+// Problem returns an RFC 9457 document with a code.
+func Problem(status int, code cellway.Code, detail string) []byte {
 	b, err := json.Marshal(struct {
 		Title  string       `json:"title"`
 		Status int          `json:"status"`

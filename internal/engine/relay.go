@@ -47,7 +47,7 @@ func (t *transfer) tunnel(resp *http.Response) {
 	stop := context.AfterFunc(t.ctx, shut)
 	defer stop()
 	if _, err := client.Write(head); err != nil {
-		t.fail(ClientGone, statusClientGone, fmt.Errorf("write the answer: %w", err))
+		t.fail(ClientGone, StatusClientGone, fmt.Errorf("write the answer: %w", err))
 		return
 	}
 

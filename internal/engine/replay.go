@@ -46,7 +46,7 @@ type replayView struct {
 // [MaxReplay]. A body whose declared length is above it is not kept at all.
 // Close it before the handler returns, and after the last Forward.
 func NewReplay(r *http.Request, limit int) *Replay {
-	b := &Replay{src: r.Body, limit: or(limit, MaxReplay), none: !hasBody(r), turn: newBaton()}
+	b := &Replay{src: r.Body, limit: or(limit, MaxReplay), none: !HasBody(r), turn: newBaton()}
 	b.lost = r.ContentLength > int64(b.limit)
 	return b
 }
@@ -179,8 +179,8 @@ func (b *Replay) makeRoom(n int) {
 	}
 }
 
-// hasBody reports whether a request that net/http read has a body.
-func hasBody(r *http.Request) bool {
+// HasBody reports whether a request that net/http read has a body.
+func HasBody(r *http.Request) bool {
 	return r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0
 }
 

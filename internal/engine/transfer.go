@@ -86,7 +86,7 @@ type transfer struct {
 }
 
 func newTransfer(p *Pool, w http.ResponseWriter, r *http.Request, o Options) *transfer {
-	t := &transfer{pool: p, w: w, rc: http.NewResponseController(w), in: r, o: o, hasBody: hasBody(r)}
+	t := &transfer{pool: p, w: w, rc: http.NewResponseController(w), in: r, o: o, hasBody: HasBody(r)}
 	switch {
 	case Upgradable(r):
 		t.kind = upgrade
@@ -171,7 +171,7 @@ func (t *transfer) run() {
 		t.endp.leave()
 	}
 	t.rep.BytesIn += t.bytesIn.Load()
-	t.rep.Upstream = time.Since(t.began)
+	t.rep.AtCell = time.Since(t.began)
 }
 
 // leaveGate gives the place among the cell's requests back. It does so once.
@@ -248,9 +248,6 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 		tr = e.grpc
 	}
 	resp, err := tr.RoundTrip(t.outRequest(e))
-	t.mu.Lock()
-	t.rep.Reused = t.reused
-	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -465,7 +462,7 @@ func (t *transfer) failBody(err error) bool {
 		return false
 	}
 	if isGone(err) || t.in.Context().Err() != nil {
-		t.fail(ClientGone, statusClientGone, fmt.Errorf("read the request's body: %w", err))
+		t.fail(ClientGone, StatusClientGone, fmt.Errorf("read the request's body: %w", err))
 		return true
 	}
 	t.fail(cellway.BadRequest, 400, fmt.Errorf("read the request's body: %w", err))
@@ -476,7 +473,7 @@ func (t *transfer) failBody(err error) bool {
 func (t *transfer) failGone() {
 	cause := context.Cause(t.in.Context())
 	if cause == nil || errors.Is(cause, context.Canceled) {
-		t.fail(ClientGone, statusClientGone, errors.New("the client went away"))
+		t.fail(ClientGone, StatusClientGone, errors.New("the client went away"))
 		return
 	}
 	t.fail(Stopped, 503, cause)
