@@ -93,6 +93,9 @@ func (e *GateError) Unwrap() error { return cellway.ErrGate }
 // accepted unconfirmed in the last ten minutes, and also alone: what others
 // added must not hide what it takes away, and a router, which judges version by
 // version, would see it alone. What a person has confirmed is not counted again.
+// A key that is refused at the door, or let in again, is judged alone and counts
+// for nobody: no data is parted from its tenant, and an emergency must not wait
+// for a confirmation.
 func (w *work) gate(entry *changeEntry, named routemap.Digest) error {
 	window := recent(w.head.Window, w.now)
 	before := routemap.Counts{Entries: entry.Counts.Entries, Buckets: entry.Counts.Buckets, Cells: entry.Counts.Cells}
@@ -102,7 +105,9 @@ func (w *work) gate(entry *changeEntry, named routemap.Digest) error {
 	sum := before.Add(entry.Counts)
 	causes := slices.Clone(w.ask)
 	if w.built == nil && !w.drain { // the first map takes nothing from anybody
-		causes = append(causes, added(before.Exceeded(), sum.Exceeded())...)
+		if !w.alone {
+			causes = append(causes, added(before.Exceeded(), sum.Exceeded())...)
+		}
 		for _, alone := range entry.Counts.Exceeded() {
 			if !slices.ContainsFunc(causes, func(c routemap.Cause) bool { return c.Name == alone.Name }) {
 				causes = append(causes, alone)
@@ -114,6 +119,7 @@ func (w *work) gate(entry *changeEntry, named routemap.Digest) error {
 	switch {
 	case w.confirmed:
 		entry.Confirmed = true
+	case len(causes) == 0 && w.alone:
 	case len(causes) == 0:
 		w.head.Window = addToWindow(window, w.now, entry.Counts)
 	case w.call.Confirm == entry.Digest:

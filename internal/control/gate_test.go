@@ -136,10 +136,12 @@ func TestConfirmationOfOneCauseIsNoneOfAnother(t *testing.T) {
 		if err != nil || len(gate.Causes) != 1 {
 			t.Errorf("causes %v, %v; confirmed moves were counted", gate.Causes, err)
 		}
-		// Unconfirmed moves are: a quarantine asks for nothing of its own.
+		// Unconfirmed moves are: without state, a pin asks for nothing of its own.
+		stateless(t, s, true)
 		for i := 20; i < 32; i++ {
-			put(t, s, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Quarantine, ""))
+			put(t, s, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Pin, "cell-003"))
 		}
+		stateless(t, s, false)
 		call := by
 		call.Confirm = early.Digest
 		_, _, err = s.PutOverride(t.Context(), call, pin, 1)
@@ -154,28 +156,49 @@ func TestConfirmationOfOneCauseIsNoneOfAnother(t *testing.T) {
 	})
 }
 
+// stateless says whether the fleet has state, and confirms it.
+func stateless(t *testing.T, s *control.Service, is bool) {
+	t.Helper()
+	f, err := s.Fleet(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := f.Settings
+	set.Stateless = is
+	_, _, err = s.PutFleet(t.Context(), by, set, f.Revision)
+	gate, ok := errors.AsType[*control.GateError](err)
+	if !ok {
+		t.Fatalf("stateless %t: %v, want a question", is, err)
+	}
+	call := by
+	call.Confirm = gate.Digest
+	if _, _, err := s.PutFleet(t.Context(), call, set, f.Revision); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestGateForgetsAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, memstore.New())
-		fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 5)
+		fleet(t, s, routemap.Settings{Mapping: routemap.Full, Stateless: true}, 5)
 		for i := range 60 {
 			put(t, s, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Pin, "cell-001"))
 		}
-		quarantine := func(i int) error {
-			_, _, err := s.PutOverride(t.Context(), by, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Quarantine, ""), 1)
+		move := func(i int) error {
+			_, _, err := s.PutOverride(t.Context(), by, override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Pin, "cell-002"), 1)
 			return err
 		}
 		for i := range 12 {
-			if err := quarantine(i); err != nil {
+			if err := move(i); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
 		}
-		if err := quarantine(12); !errors.Is(err, cellway.ErrGate) {
+		if err := move(12); !errors.Is(err, cellway.ErrGate) {
 			t.Errorf("the thirteenth within ten minutes: %v", err)
 		}
 		time.Sleep(5 * time.Minute)
-		if err := quarantine(12); err != nil {
+		if err := move(12); err != nil {
 			t.Errorf("when the first ones are past: %v", err)
 		}
 	})

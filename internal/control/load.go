@@ -35,6 +35,7 @@ func (s *Service) load(ctx context.Context) error {
 			return fmt.Errorf("the newest map can't be read, so nothing can follow it; restore a backup: %w", err)
 		}
 		s.hub.announce(p)
+		s.foundVersion = p.Map.Version()
 	}
 	if err := s.reload(ctx); err != nil {
 		return err

@@ -100,6 +100,7 @@ func (s *Service) PutOverride(ctx context.Context, call Call, set cellway.Entry,
 		if err := putOverride(w.tx, &o); err != nil {
 			return err
 		}
+		w.alone = atTheDoor(set)
 		w.cs.Entries = append(w.cs.Entries, set)
 		w.record("override.set", "override/"+string(set.Key), present(old, old.Revision), o)
 		return nil
@@ -110,6 +111,9 @@ func (s *Service) PutOverride(ctx context.Context, call Call, set cellway.Entry,
 	}
 	return o, c, err
 }
+
+// atTheDoor reports whether an override refuses its key in the router.
+func atTheDoor(e cellway.Entry) bool { return e.Kind == cellway.Quarantine && e.Cell == "" }
 
 // RemoveOverride removes the override of a key, which then goes where it would
 // without: a registered tenant to its home.
@@ -130,6 +134,7 @@ func (s *Service) RemoveOverride(ctx context.Context, call Call, key cellway.Key
 			return fmt.Errorf("override %s: %w", key, err)
 		}
 		w.record("override.remove", "override/"+string(key), o, nil)
+		w.alone = atTheDoor(o.Entry)
 		if data.registered && !key.IsComposite() {
 			w.putHome(fleet, data.tenant)
 			return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -217,7 +218,7 @@ func (s *Service) publish(ctx context.Context) (*Published, error) {
 		if next, err = s.drained(ctx, parent, st.head); err != nil {
 			return nil, err
 		}
-	case at.m == nil || parent != nil && at.seq <= parent.Seq:
+	case at.m == nil || parent != nil && at.seq <= parent.Seq && !(at.seq == parent.Seq && s.unsigned(parent)):
 		return nil, nil
 	case parent == nil:
 	case parent.partial || s.queue.any(at.seq, func(c queued) bool { return c.confirmed }):
@@ -245,6 +246,21 @@ func (s *Service) publish(ctx context.Context) (*Published, error) {
 		s.queue.look()
 	}
 	return p, nil
+}
+
+// unsigned reports whether the newest version, as this process found it, lacks
+// the signature of one of its keys. It is then published again, so that routers
+// which will trust only the new key have a map that it signed, though nothing
+// else changes. Versions that others publish later are left to them: two nodes
+// with different keys must not answer each other for ever.
+func (s *Service) unsigned(p *Published) bool {
+	if p.Map.Version() != s.foundVersion {
+		return false
+	}
+	return slices.ContainsFunc(s.signers, func(k routemap.Signer) bool {
+		id := routemap.KeyIDOf(k.Public())
+		return !slices.ContainsFunc(p.Version.Manifest.Signatures, func(sig routemap.Signature) bool { return sig.Key == id })
+	})
 }
 
 // farthest goes on from parent as far as a router will follow in one version.

@@ -30,8 +30,10 @@ type Config struct {
 type Service struct {
 	store   Store
 	signers []routemap.Signer
-	sinks   []Sink
-	log     *slog.Logger
+
+	foundVersion cellway.Version // the newest when this process started
+	sinks        []Sink
+	log          *slog.Logger
 
 	routers *registry
 	hub     *hub

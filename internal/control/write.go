@@ -71,6 +71,7 @@ type work struct {
 	cs        routemap.ChangeSet // of a later one
 	ask       []routemap.Cause   // what must be confirmed beside the gate's own causes
 	drain     bool               // never refused
+	alone     bool               // the gate judges it without what came before
 	hurry     bool               // waits for nobody else's change to be published
 	aside     bool               // touches nothing that a restore may have lost: tokens, routers
 	confirmed bool               // a person has confirmed all that is accepted: every epoch is raised
