@@ -156,6 +156,7 @@ func TestOnlyWhatCanDoNoHarmIsRepeated(t *testing.T) {
 		"a write that never left is not for ever":   {put, steps{refuses, refuses, refuses}, client.ErrUnreachable},
 		"a write that went out is not":              {put, steps{breaks}, client.ErrUnanswered},
 		"a write that was refused is not":           {put, steps{down}, cellway.ErrStoreDown},
+		"a write whose store failed may have taken": {put, steps{down}, client.ErrUnanswered},
 		"an act that went out is not":               {drain, steps{breaks}, client.ErrUnanswered},
 		"a creation with a key is":                  {create, steps{breaks, down, says(201, api.TenantChange{})}, nil},
 		"a creation whose answers get lost is told": {create, steps{breaks, breaks, breaks}, client.ErrUnanswered},
@@ -209,6 +210,22 @@ func TestWritesNameTheRevisionThatWasRead(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAStoreThatFailsLeavesOpenWhatBecameOfAWrite(t *testing.T) {
+	c := dial(t, func(w http.ResponseWriter, r *http.Request) {
+		answer(w, 503, api.Problem{Code: api.CodeStoreDown, Status: 503, Detail: "store: disk full"})
+	})
+	_, err := c.Drain(t.Context(), "cell-001", 0, "", client.Write{})
+	if !errors.Is(err, client.ErrUnanswered) || !errors.Is(err, cellway.ErrStoreDown) {
+		t.Errorf("a write: %v", err)
+	}
+	if _, err := c.Drain(t.Context(), "cell-001", 0, "", client.Write{DryRun: true}); errors.Is(err, client.ErrUnanswered) || !errors.Is(err, cellway.ErrStoreDown) {
+		t.Errorf("a dry run, which keeps nothing: %v", err)
+	}
+	if err := c.ConfirmRestore(t.Context(), api.RestoreConfirmation{}); !errors.Is(err, client.ErrUnanswered) {
+		t.Errorf("an act: %v", err)
 	}
 }
 

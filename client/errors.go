@@ -9,8 +9,9 @@ import (
 	"github.com/cellway/cellway/api"
 )
 
-// ErrUnanswered is the error of a write whose answer was lost: nobody knows
-// whether it took effect. Read the record to find out.
+// ErrUnanswered is the error of a write whose answer was lost, or whose store
+// failed under it: nobody knows whether it took effect. Read the record to find
+// out.
 var ErrUnanswered = errors.New("no answer came, so it may have taken effect or not")
 
 // ErrUnreachable is the error of a request that never reached the control
@@ -26,7 +27,13 @@ var ErrUnauthenticated = errors.New("not authenticated")
 type Error struct {
 	api.Problem
 	Op string // as in "PUT /v1/cells/cell-001"
+
+	unsure bool // a write that may have taken effect all the same
 }
+
+// Is reports whether target is [ErrUnanswered] and e leaves open whether the
+// write took effect: a store that failed may have kept it.
+func (e *Error) Is(target error) bool { return target == ErrUnanswered && e.unsure }
 
 func (e *Error) Error() string {
 	switch {

@@ -294,6 +294,7 @@ func success(resp *http.Response, r request) (*http.Response, error) {
 		e.Problem = api.Problem{Detail: fmt.Sprintf("%s: %s, and the answer is not the control plane's: %.200q", e.Op, resp.Status, text)}
 	}
 	e.Status = resp.StatusCode
+	e.unsure = e.Code == api.CodeStoreDown && r.method != http.MethodGet && r.query.Get("dry_run") == ""
 	return nil, e
 }
 

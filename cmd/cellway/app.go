@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
   cellway drain cell-002 --reason "disk is dying" --wait routers
   cellway explain acme`,
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return needed(c) },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.ready(c) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
@@ -71,7 +72,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	f.StringVar(&a.conn.KeyFile, "key-file", "", "its key, PEM (CELLWAY_KEY_FILE)")
 	f.StringVar(&a.conn.context, "context", "", "context to use instead of the current one (CELLWAY_CONTEXT)")
 	f.StringVarP(&a.output, "output", "o", "table", "table for people, json or yaml for programs")
-	complete(root, "output", "table", "json", "yaml")
+	complete(root, "output", outputs...)
 	complete(root, "context", func() []string { return a.contextNames() })
 
 	root.AddGroup(&cobra.Group{ID: "try", Title: "Try it out:"}, &cobra.Group{ID: "fleet", Title: "The fleet:"},
@@ -150,20 +151,22 @@ func (a *app) asking(c *cobra.Command) *cobra.Command {
 }
 
 // write is how a command with those flags writes.
-func (a *app) write() (client.Write, error) {
+func (a *app) write() client.Write {
 	w := client.Write{DryRun: a.dryRun, Confirm: a.confirm}
-	switch a.wait {
-	case "":
-	case "routers":
-		if a.timeout <= 0 {
-			return w, usage("--timeout is %v; give a time like 10s", a.timeout)
-		}
+	if a.wait != "" {
 		w.Wait = a.timeout
 		a.progress("waiting for the routers, at most %v", a.timeout)
-	default:
-		return w, usage("--wait is %q; only routers can be waited for", a.wait)
 	}
-	return w, nil
+	return w
+}
+
+// writer is a client with how it writes.
+func (a *app) writer() (*client.Client, client.Write, error) {
+	cl, err := a.client()
+	if err != nil {
+		return nil, client.Write{}, err
+	}
+	return cl, a.write(), nil
 }
 
 // progress tells somebody at a terminal that something takes a while.
@@ -173,11 +176,9 @@ func (a *app) progress(format string, args ...any) {
 	}
 }
 
-// say writes a line for people; with -o json or yaml the answer says it all.
-func (a *app) say(format string, args ...any) {
-	if a.output == "table" {
-		fmt.Fprintf(a.out, format+"\n", args...)
-	}
+// say writes v for programs, or a line for people.
+func (a *app) say(v any, format string, args ...any) error {
+	return a.show(v, func() { fmt.Fprintf(a.out, format+"\n", args...) })
 }
 
 // required marks flags that a command can't do without.
@@ -189,6 +190,23 @@ func require(c *cobra.Command, flags ...string) {
 			panic(err) // there is no such flag
 		}
 	}
+}
+
+// ready finds what is wrong with a command line before anything is asked of
+// anybody.
+func (a *app) ready(c *cobra.Command) error {
+	if !slices.Contains(outputs, a.output) {
+		return usage("--output is %q; give table, json or yaml", a.output)
+	}
+	if f := c.Flags().Lookup("wait"); f != nil {
+		if a.wait != "" && a.wait != "routers" {
+			return usage("--wait is %q; only routers can be waited for", a.wait)
+		}
+		if a.wait != "" && a.timeout <= 0 {
+			return usage("--timeout is %v; give a time like 10s", a.timeout)
+		}
+	}
+	return needed(c)
 }
 
 // needed finds the flags that are required and missing.

@@ -217,11 +217,7 @@ buckets it gets its share of them by cellway map assign.`,
 			if err := s.apply(cmd, &in); err != nil {
 				return err
 			}
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
@@ -232,9 +228,9 @@ buckets it gets its share of them by cellway map assign.`,
 			if err := a.cellChanged(out, err); err != nil {
 				return err
 			}
-			if out.State == cellway.CellActive && out.Buckets == 0 && !out.DryRun {
+			if a.output == "table" && out.State == cellway.CellActive && out.Buckets == 0 && !out.DryRun {
 				if f, err := cl.Fleet(cmd.Context()); err == nil && f.Mapping == "buckets" {
-					a.say("it owns no bucket yet: cellway map assign")
+					fmt.Fprintln(a.out, "it owns no bucket yet: cellway map assign")
 				}
 			}
 			return nil
@@ -272,11 +268,7 @@ func (a *app) cellSet() *cobra.Command {
 }
 
 func (a *app) updateCell(cmd *cobra.Command, id string, edit func(*api.CellSettings) error) error {
-	cl, err := a.client()
-	if err != nil {
-		return err
-	}
-	w, err := a.write()
+	cl, w, err := a.writer()
 	if err != nil {
 		return err
 	}
@@ -314,10 +306,7 @@ func (a *app) cellRetire() *cobra.Command {
 			}, args[0]); err != nil {
 				return err
 			}
-			w, err := a.write()
-			if err != nil {
-				return err
-			}
+			w := a.write()
 			w.Revision = cell.Revision
 			out, err := cl.Retire(cmd.Context(), cell.ID, reason, w)
 			return a.cellChanged(out, err)
@@ -371,11 +360,7 @@ after each: whoever is let through at 5 percent also is at 25.`,
 type admitFunc func(*client.Client, context.Context, cellway.CellID, uint8, string, client.Write) (api.CellChange, error)
 
 func (a *app) admit(cmd *cobra.Command, id string, to uint8, reason string, set admitFunc) error {
-	cl, err := a.client()
-	if err != nil {
-		return err
-	}
-	w, err := a.write()
+	cl, w, err := a.writer()
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ func (a *app) changed(c api.Change) error {
 		if more := c.Total - len(c.Changes); more > 0 {
 			fmt.Fprintf(a.out, "and %d more\n", more)
 		}
+	case c.ChangeID == "" && c.Waited != nil && c.Waited.Reached:
+		fmt.Fprintf(a.out, "the map stays as it is; map %s is at all %s\n", c.Waited.Version, plural(c.Waited.Routers, "router", "routers"))
 	case c.ChangeID == "":
 		fmt.Fprintln(a.out, "the map stays as it is")
 	case c.Waited != nil && c.Waited.Reached:
@@ -68,6 +70,9 @@ func behind(c api.Change) error {
 	}
 	if w.Why != "" {
 		why = append(why, w.Why)
+	}
+	if c.ChangeID == "" {
+		return fmt.Errorf("it was done before, and is %w (%s)", errBehind, strings.Join(why, "; "))
 	}
 	return fmt.Errorf("change %s is accepted, and %w (%s); cellway change %s tells how far it is", c.ChangeID, errBehind, strings.Join(why, "; "), c.ChangeID)
 }

@@ -177,6 +177,9 @@ func (a *app) contextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if all.Contexts == nil {
+				all.Contexts = map[string]connection{}
+			}
 			return a.show(all.Contexts, func() {
 				if len(all.Contexts) == 0 {
 					fmt.Fprintln(a.err, "no context yet; make one with cellway context set")
@@ -229,8 +232,7 @@ func (a *app) contextCommand() *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			a.say("context %s is %s; the current one is %s", args[0], k.URL, all.Current)
-			return nil
+			return a.say(contextChange{args[0], &k, all.Current}, "context %s is %s; the current one is %s", args[0], k.URL, all.Current)
 		},
 	}
 	use := &cobra.Command{
@@ -248,8 +250,8 @@ func (a *app) contextCommand() *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			a.say("the current context is %s, %s", args[0], all.Contexts[args[0]].URL)
-			return nil
+			k := all.Contexts[args[0]]
+			return a.say(contextChange{args[0], &k, all.Current}, "the current context is %s, %s", args[0], k.URL)
 		},
 	}
 	remove := &cobra.Command{
@@ -270,12 +272,18 @@ func (a *app) contextCommand() *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			a.say("context %s removed", args[0])
-			return nil
+			return a.say(contextChange{args[0], nil, all.Current}, "context %s removed", args[0])
 		},
 	}
 	c.AddCommand(list, set, use, remove)
 	return c
+}
+
+// A contextChange says what a command made of a context.
+type contextChange struct {
+	Context string      `json:"context"`
+	Is      *connection `json:"is"` // null: it is removed
+	Current string      `json:"current"`
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -32,7 +32,8 @@ func exitCodesTopic() *cobra.Command {
 		Long: `Exit codes of cellway:
 
   0  done, or nothing was left to do
-  1  failed
+  1  failed; if no answer came, or the store failed, a change may have been made all the
+     same, and the message says so
   2  the command line is wrong; nothing was asked of anybody
   3  refused, and nothing has changed: it needs a confirmation, or the state of the
      fleet does not allow it, or somebody else changed the record meanwhile
@@ -61,12 +62,13 @@ func code(err error) int {
 		}
 		return false
 	}
-	var answered *client.Error
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, new(usageError)):
 		return exitUsage
+	case is(client.ErrUnanswered):
+		return exitFailed
 	case is(errBehind):
 		return exitBehind
 	case is(errAsked, cellway.ErrGate, cellway.ErrNeedsMove, cellway.ErrInUse, cellway.ErrNoRoom, cellway.ErrExists, cellway.ErrConflict):
@@ -77,8 +79,6 @@ func code(err error) int {
 		return exitForbidden
 	case is(cellway.ErrNotReady, cellway.ErrStoreDown, client.ErrUnreachable):
 		return exitUnavailable
-	case errors.As(err, &answered):
-		return exitFailed
 	}
 	return exitFailed
 }
@@ -106,6 +106,8 @@ func (a *app) report(root *cobra.Command, err error) int {
 	switch {
 	case errors.Is(err, client.ErrUnauthenticated):
 		a.hint("name a file with a token: --token-file FILE, CELLWAY_TOKEN_FILE, or a context (cellway context set -h)")
+	case errors.Is(err, client.ErrUnanswered):
+		a.hint("it may have been done all the same: look before you repeat the command")
 	case errors.Is(err, cellway.ErrConflict):
 		a.hint("somebody changed it meanwhile: look at it again, then repeat the command")
 	case errors.Is(err, client.ErrUnreachable):

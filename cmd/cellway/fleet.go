@@ -35,11 +35,7 @@ func (a *app) fleetCommand() *cobra.Command {
 			if err := s.apply(cmd, &in); err != nil {
 				return err
 			}
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
@@ -52,11 +48,7 @@ func (a *app) fleetCommand() *cobra.Command {
 		Use: "set", Short: "change the settings that are named", Args: exactly(),
 		Example: "  cellway fleet set --strict\n  cellway fleet set --extractor header:X-Tenant-Id --extractor query:tenant",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
 	"github.com/spf13/cobra"
@@ -234,6 +235,15 @@ func (m *meter) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// A confirmation is the answer to cellway restore confirm.
+type confirmation struct {
+	Waits     bool            `json:"waits"` // something waited for it
+	Confirmed bool            `json:"confirmed"`
+	DryRun    bool            `json:"dry_run,omitempty"`
+	Version   cellway.Version `json:"version,omitzero"` // that was confirmed
+	Digest    string          `json:"digest,omitempty"`
+}
+
 func (a *app) restoreCommand() *cobra.Command {
 	c := &cobra.Command{Use: "restore", Short: "go on after the store was set back to a backup", Example: "  cellway restore confirm"}
 	var reason string
@@ -253,8 +263,7 @@ records of the store: the next version is above every other.`,
 				return err
 			}
 			if s.Restore == nil {
-				a.say("nothing waits for a confirmation")
-				return nil
+				return a.say(confirmation{}, "nothing waits for a confirmation")
 			}
 			routers, err := client.All(cl.Routers(cmd.Context()))
 			if err != nil {
@@ -275,14 +284,13 @@ records of the store: the next version is above every other.`,
 				return err
 			}
 			if a.dryRun {
-				a.say("dry run: nothing has changed")
-				return nil
+				return a.say(confirmation{Waits: true, DryRun: true, Version: s.Restore.Highest, Digest: s.Restore.HighestDigest}, "dry run: nothing has changed")
 			}
 			if err := cl.ConfirmRestore(cmd.Context(), api.RestoreConfirmation{Version: s.Restore.Highest, Digest: s.Restore.HighestDigest, Reason: reason}); err != nil {
 				return err
 			}
-			a.say("confirmed: the control plane goes on from its records, above map %s", s.Restore.Highest)
-			return nil
+			return a.say(confirmation{Waits: true, Confirmed: true, Version: s.Restore.Highest, Digest: s.Restore.HighestDigest},
+				"confirmed: the control plane goes on from its records, above map %s", s.Restore.Highest)
 		},
 	})
 	confirm.Flags().StringVar(&reason, "reason", "", "why, for the journal")

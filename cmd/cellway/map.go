@@ -333,11 +333,7 @@ all of that is listed. Nothing is admitted that is drained now.`,
 			if v == 0 {
 				return usage("name the version to go back to; cellway map versions lists them")
 			}
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
@@ -402,11 +398,7 @@ first time this makes the fleet's first map. Later, a bucket that holds register
 tenants stays where it is until they have moved.`,
 		Example: "  cellway map assign --dry-run\n  cellway map assign --reason 'cell-004 is new'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}

@@ -107,12 +107,12 @@ func (f *facts) write(w io.Writer) {
 // colours reports whether out gets colours.
 func (a *app) colours() bool { return terminal(a.out) && os.Getenv("NO_COLOR") == "" }
 
+// outputs are the values of --output.
+var outputs = []string{"table", "json", "yaml"}
+
 // show prints v for programs, or has people write it for people.
 func (a *app) show(v any, people func()) error {
 	switch a.output {
-	case "table":
-		people()
-		return nil
 	case "json":
 		b, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
@@ -128,7 +128,23 @@ func (a *app) show(v any, people func()) error {
 		_, err = a.out.Write(b)
 		return err
 	}
-	return usage("--output is %q; give table, json or yaml", a.output)
+	people()
+	return nil
+}
+
+// A removal is the answer to a removal that leaves no record.
+type removal struct {
+	ID      string `json:"id"`
+	Removed bool   `json:"removed"`
+	DryRun  bool   `json:"dry_run,omitempty"`
+}
+
+// gone tells that something was removed, or would be.
+func (a *app) gone(id, text string) error {
+	if a.dryRun {
+		text = "dry run: nothing has changed"
+	}
+	return a.say(removal{id, !a.dryRun, a.dryRun}, "%s", text)
 }
 
 // showList prints a list when all of it has come: as an array for programs, as a

@@ -86,11 +86,7 @@ again. When the date has passed an alarm is raised, and nothing else changes.`,
 			if err != nil {
 				return err
 			}
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
@@ -150,10 +146,7 @@ func (a *app) overrideRemove() *cobra.Command {
 			}, args[0]); err != nil {
 				return err
 			}
-			w, err := a.write()
-			if err != nil {
-				return err
-			}
+			w := a.write()
 			w.Revision, w.Reason = o.Revision, reason
 			out, err := cl.RemoveOverride(cmd.Context(), o.Key, w)
 			if err != nil {
@@ -186,11 +179,7 @@ func (a *app) aliasCommand() *cobra.Command {
 		Use: "set NAME KEY", Short: "give a tenant, or one key of it, another name", Args: exactly("NAME", "KEY"),
 		Example: "  cellway alias set acme-corp acme\n  cellway alias set acme-eu acme/eu",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
@@ -199,7 +188,7 @@ func (a *app) aliasCommand() *cobra.Command {
 		},
 	})
 	remove := a.asking(a.writing(&cobra.Command{
-		Use: "remove NAME", Short: "remove an alias; its name is not used again", Args: exactly("NAME"), ValidArgsFunction: first(a.completeAliases()),
+		Use: "remove NAME", Short: "remove an alias; no other alias gets its name", Args: exactly("NAME"), ValidArgsFunction: first(a.completeAliases()),
 		Example: "  cellway alias remove acme-corp",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -215,10 +204,7 @@ func (a *app) aliasCommand() *cobra.Command {
 			}, args[0]); err != nil {
 				return err
 			}
-			w, err := a.write()
-			if err != nil {
-				return err
-			}
+			w := a.write()
 			w.Revision = x.Revision
 			out, err := cl.RemoveAlias(cmd.Context(), x.Name, w)
 			return a.aliasChanged(out, err, "is no longer a name for")

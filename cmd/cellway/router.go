@@ -144,12 +144,7 @@ func (a *app) routerForget() *cobra.Command {
 			if err := cl.ForgetRouter(cmd.Context(), r.ID, client.Write{DryRun: a.dryRun, Reason: reason}); err != nil {
 				return err
 			}
-			if a.dryRun {
-				a.say("dry run: nothing has changed")
-				return nil
-			}
-			a.say("router %s forgotten", r.ID)
-			return nil
+			return a.gone(r.ID, "router "+r.ID+" forgotten")
 		},
 	})
 	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")

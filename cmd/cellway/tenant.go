@@ -152,11 +152,7 @@ whether it happened: it happens once.`,
 			if err := s.apply(cmd, &in); err != nil {
 				return err
 			}
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
@@ -193,11 +189,7 @@ func (a *app) tenantSet() *cobra.Command {
 		Use: "set TENANT", Short: "change the settings that are named; the tenant stays in its cell", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()),
 		Example: "  cellway tenant set acme --tier platinum --weight rps=200",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			w, err := a.write()
+			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
@@ -267,35 +259,45 @@ All of them are looked up and shown first; if one does not exist, none is delete
 			}, word); err != nil {
 				return err
 			}
-			var all []api.TenantChange
-			for _, t := range tenants {
-				w, err := a.write()
-				if err != nil {
-					return err
-				}
-				w.Revision, w.Reason = t.Revision, reason
-				out, err := cl.DeleteTenant(cmd.Context(), t.ID, w)
-				if err != nil {
-					return fmt.Errorf("%d of %d are deleted; %w", len(all), len(tenants), err)
-				}
-				all = append(all, out)
-				if a.output == "table" {
-					if err := a.tenantChanged(out, nil); err != nil {
-						return err
-					}
-				}
-			}
-			if a.output != "table" {
-				if err := a.show(all, nil); err != nil {
-					return err
-				}
-				return behind(all[len(all)-1].Change)
-			}
-			return nil
+			return a.deleteAll(cmd, cl, tenants, reason)
 		},
 	}))
 	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
 	return c
+}
+
+// deleteAll deletes tenants one after the other, and tells of each that went
+// whatever came of the others. Routers that lag stop nothing; a refusal does,
+// since it may hold for the rest too. Only the last one is waited for: the map
+// that has it has all before it.
+func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Tenant, reason string) error {
+	all := []api.TenantChange{}
+	var outcome error
+	for i, t := range tenants {
+		w := client.Write{DryRun: a.dryRun, Confirm: a.confirm}
+		if i == len(tenants)-1 {
+			w = a.write()
+		}
+		w.Revision, w.Reason = t.Revision, reason
+		out, err := cl.DeleteTenant(cmd.Context(), t.ID, w)
+		if err != nil {
+			outcome = fmt.Errorf("%d of %d are deleted; %w", len(all), len(tenants), err)
+			if a.dryRun {
+				outcome = err
+			}
+			break
+		}
+		all = append(all, out)
+		if a.output == "table" {
+			outcome = errors.Join(outcome, a.tenantChanged(out, nil))
+		} else {
+			outcome = errors.Join(outcome, behind(out.Change))
+		}
+	}
+	if a.output != "table" {
+		outcome = errors.Join(a.show(all, nil), outcome)
+	}
+	return outcome
 }
 
 func (a *app) tenantUndelete() *cobra.Command {
@@ -314,10 +316,7 @@ settings that it had. Its overrides don't come back.`,
 			if err != nil {
 				return err
 			}
-			w, err := a.write()
-			if err != nil {
-				return err
-			}
+			w := a.write()
 			w.Revision = t.Revision
 			out, err := cl.UndeleteTenant(cmd.Context(), t.ID, reason, w)
 			return a.tenantChanged(out, err)

