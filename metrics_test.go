@@ -1,19 +1,24 @@
 package cellway_test
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 const (
 	metricsPage  = "docs/operations/metrics.md"
+	rulesFile    = "deploy/prometheus/cellway.rules.yml"
 	controlBegin = "<!-- begin: control plane -->\n"
 	controlEnd   = "<!-- end: control plane -->\n"
 )
@@ -125,6 +130,11 @@ func TestDocsMetricsExist(t *testing.T) {
 			known[m[1]] = true
 		}
 	}
+	rules, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all[rulesFile] = page{name: rulesFile, lines: strings.Split(string(rules), "\n")}
 	for name, p := range all {
 		for i, line := range p.lines {
 			for _, metric := range regexp.MustCompile(`\bcellway_(router|control)_[a-z0-9_]+`).FindAllString(line, -1) {
@@ -134,5 +144,51 @@ func TestDocsMetricsExist(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The alert rules are what Prometheus reads.
+func TestDocsAlertRules(t *testing.T) {
+	text, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For string
+				Labels           map[string]string
+				Annotations      map[string]string
+			}
+		}
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			if r.Alert == "" || seen[r.Alert] {
+				t.Errorf("%s has a rule %q twice or without a name", g.Name, r.Alert)
+			}
+			seen[r.Alert] = true
+			if !strings.Contains(r.Expr, "cellway_") || r.Labels["severity"] == "" || r.Annotations["summary"] == "" {
+				t.Errorf("%s lacks an expression, a severity or a summary", r.Alert)
+			}
+		}
+	}
+	if len(seen) == 0 {
+		t.Fatal("no rules")
+	}
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Log("promtool is not installed; the rules were read only by this test")
+		return
+	}
+	if out, err := exec.Command(tool, "check", "rules", rulesFile).CombinedOutput(); err != nil {
+		t.Errorf("promtool check rules: %v\n%s", err, out)
 	}
 }
