@@ -34,7 +34,7 @@ func (f *Feed) boot(ctx context.Context) {
 		}
 		break
 	}
-	var skip []generationName
+	var skip []keptName
 	for {
 		f.mu.Lock()
 		a, done := f.loaded, f.inUse != nil

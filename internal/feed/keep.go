@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A kept is what decides whether a generation on the disk stays there.
+// A kept is what decides whether a map on the disk stays there.
 type kept struct {
-	name      generationName
+	name      keptName
 	age       time.Duration // since it was accepted; negative if the clock was set back
 	baseLived bool          // its base outlived a soak
 	lived     bool          // its base and its overlay did
 	current   bool          // it is in use
 }
 
-// ages are how old the older generations must be that are kept to fall back
+// ages are how old the older maps must be that are kept to fall back
 // on, should newer ones turn out bad late.
 func ages() []time.Duration { return []time.Duration{time.Hour, 24 * time.Hour} }
 
@@ -25,13 +25,13 @@ func ages() []time.Duration { return []time.Duration{time.Hour, 24 * time.Hour} 
 //   - the newest whose base outlived a soak, and the newest that did as a whole;
 //   - for an hour and for a day: the newest that is at least as old, and the
 //     oldest that is not yet, so that there always comes to be one.
-func keepers(all []kept) map[generationName]bool {
+func keepers(all []kept) map[keptName]bool {
 	newest := slices.SortedFunc(slices.Values(all), func(a, b kept) int {
 		return cmp.Or(cmp.Compare(b.name.version, a.name.version), cmp.Compare(a.name.digest, b.name.digest))
 	})
 	oldest := slices.Clone(newest)
 	slices.Reverse(oldest)
-	stay := map[generationName]bool{}
+	stay := map[keptName]bool{}
 	first := func(from []kept, is func(kept) bool) {
 		if i := slices.IndexFunc(from, is); i >= 0 {
 			stay[from[i].name] = true

@@ -12,7 +12,7 @@ import (
 
 func kepts(now int, ages ...int) (all []kept) {
 	for i, age := range ages {
-		all = append(all, kept{name: generationName{cellway.Version(now - i), fmt.Sprintf("%016d", now-i)}, age: time.Duration(age) * time.Minute})
+		all = append(all, kept{name: keptName{cellway.Version(now - i), fmt.Sprintf("%016d", now-i)}, age: time.Duration(age) * time.Minute})
 	}
 	return all
 }
@@ -58,15 +58,15 @@ func TestKeptAreTheNewestTheProvenAndOldOnes(t *testing.T) {
 func TestThereIsAlwaysAnOldMapToFallBackOn(t *testing.T) {
 	for _, every := range []time.Duration{time.Second * 20, 7 * time.Minute, 50 * time.Minute, 5 * time.Hour, 30 * time.Hour} {
 		t.Run(every.String(), func(t *testing.T) {
-			born := map[generationName]time.Duration{}
+			born := map[keptName]time.Duration{}
 			for i, now := 1, time.Duration(0); now < 100*time.Hour; i, now = i+1, now+every {
-				born[generationName{cellway.Version(i), fmt.Sprintf("%016d", i)}] = now
+				born[keptName{cellway.Version(i), fmt.Sprintf("%016d", i)}] = now
 				var all []kept
 				for n, at := range born {
 					all = append(all, kept{name: n, age: now - at})
 				}
 				stay := keepers(all)
-				maps.DeleteFunc(born, func(n generationName, _ time.Duration) bool { return !stay[n] })
+				maps.DeleteFunc(born, func(n keptName, _ time.Duration) bool { return !stay[n] })
 				if len(stay) > 7 {
 					t.Fatalf("after %v: %d stay", now, len(stay))
 				}

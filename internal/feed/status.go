@@ -36,14 +36,14 @@ type Status struct {
 	Refused  []Refusal         `json:"refused"`
 	Refusals map[string]uint64 `json:"refusals"` // by reason
 
-	Sources     []SourceStatus `json:"sources"`
-	Generations []Generation   `json:"generations"`          // on the disk, newest first
-	Suspects    []string       `json:"suspects,omitempty"`   // parts that are not used
-	Fallback    bool           `json:"fallback"`             // something newer is suspect
-	RetryAt     time.Time      `json:"retry_at,omitzero"`    // when it is tried again
-	Unkept      bool           `json:"unkept"`               // the map in use is not on the disk yet
-	Disk        Trouble        `json:"disk_errors"`          //
-	KeysError   string         `json:"keys_error,omitempty"` // why the keyring could not be read
+	Sources   []SourceStatus `json:"sources"`
+	Kept      []KeptMap      `json:"kept"`                 // on the disk, newest first
+	Suspects  []string       `json:"suspects,omitempty"`   // parts that are not used
+	Fallback  bool           `json:"fallback"`             // something newer is suspect
+	RetryAt   time.Time      `json:"retry_at,omitzero"`    // when it is tried again
+	Unkept    bool           `json:"unkept"`               // the map in use is not on the disk yet
+	Disk      Trouble        `json:"disk_errors"`          //
+	KeysError string         `json:"keys_error,omitempty"` // why the keyring could not be read
 }
 
 // A SourceStatus is how one source fares.
@@ -59,7 +59,7 @@ type SourceStatus struct {
 
 // Status returns how the feed fares now. It waits for nothing.
 func (f *Feed) Status() Status {
-	st := Status{Fleet: f.cfg.Fleet, Generations: f.store.generations(), Suspects: f.store.suspects(), Disk: f.store.trouble.status()}
+	st := Status{Fleet: f.cfg.Fleet, Kept: f.store.kept(), Suspects: f.store.suspects(), Disk: f.store.trouble.status()}
 	if k, ok := f.cfg.Keys.(interface{ Err() error }); ok && k.Err() != nil {
 		st.KeysError = k.Err().Error()
 	}

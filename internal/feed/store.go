@@ -18,7 +18,7 @@ import (
 	"github.com/cellway/cellway/routemap"
 )
 
-// Names in the state folder, beside those of generations and bases.
+// Names in the state folder, beside those of kept maps and bases.
 const (
 	markerName    = "marker"
 	addressesName = "addresses"
@@ -47,26 +47,26 @@ type Store struct {
 	waiting []note        // for the marker to be written
 	dirty   chan struct{} // has room for one
 
-	unclean bool         // nobody told the process before to end; fixed by OpenStore
-	half    int64        // of the marker's file that is written next; run's own after OpenStore
-	listing []Generation // what is on the disk, as far as known; guarded by mu
+	unclean bool      // nobody told the process before to end; fixed by OpenStore
+	half    int64     // of the marker's file that is written next; run's own after OpenStore
+	listing []KeptMap // what is on the disk, as far as known; guarded by mu
 
 	// files is held while files other than the marker are read or written, and
 	// guards what follows.
 	files sync.Mutex
-	gens  map[generationName]generationInfo // on the disk
-	whole map[routemap.Digest]bool          // bases whose file this process has read or written
+	gens  map[keptName]keptInfo    // on the disk
+	whole map[routemap.Digest]bool // bases whose file this process has read or written
 }
 
-// A Generation is one version in the state folder.
-type Generation struct {
+// A KeptMap is one version in the state folder.
+type KeptMap struct {
 	Version    cellway.Version `json:"version"`
 	Base       routemap.Digest `json:"base"`
 	AcceptedAt time.Time       `json:"accepted_at"`
 }
 
-// A generationInfo is what must be known of a generation to choose among them.
-type generationInfo struct {
+// A keptInfo is what must be known of a kept map to choose among them.
+type keptInfo struct {
 	acceptedAt    time.Time
 	base, overlay part
 }
@@ -133,7 +133,7 @@ func CheckStore(dir string) error {
 
 func newStore(d disk, log *slog.Logger) *Store {
 	return &Store{disk: d, log: log, dirty: make(chan struct{}, 1),
-		gens: map[generationName]generationInfo{}, whole: map[routemap.Digest]bool{}}
+		gens: map[keptName]keptInfo{}, whole: map[routemap.Digest]bool{}}
 }
 
 // open reads what is on the disk.
@@ -145,12 +145,12 @@ func (s *Store) open() {
 		return
 	}
 	for _, file := range names {
-		name, ok := parseGenerationName(file)
+		name, ok := parseKeptName(file)
 		switch {
 		case strings.HasPrefix(file, tempPrefix):
 			s.remove(file) // a write that never ended
 		case ok:
-			if g, err := s.readGeneration(name); err == nil {
+			if g, err := s.readKept(name); err == nil {
 				s.remember(name, g)
 			} else if isDamage(err) {
 				s.trouble.note(s.log, "read kept map", err)
@@ -165,26 +165,26 @@ func (s *Store) open() {
 
 // list notes what is on the disk for the status, which must not wait for it.
 func (s *Store) list() {
-	all := make([]Generation, 0, len(s.gens))
+	all := make([]KeptMap, 0, len(s.gens))
 	for _, name := range s.names() {
 		info := s.gens[name]
-		all = append(all, Generation{name.version, info.base.id, info.acceptedAt})
+		all = append(all, KeptMap{name.version, info.base.id, info.acceptedAt})
 	}
 	s.mu.Lock()
 	s.listing = all
 	s.mu.Unlock()
 }
 
-// generations lists what is on the disk, newest first.
-func (s *Store) generations() []Generation {
+// kept lists what is on the disk, newest first.
+func (s *Store) kept() []KeptMap {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listing
 }
 
-func (s *Store) remember(name generationName, g generation) {
+func (s *Store) remember(name keptName, g keptMap) {
 	base, overlay := partsOf(g.manifest)
-	s.gens[name] = generationInfo{g.acceptedAt, base, overlay}
+	s.gens[name] = keptInfo{g.acceptedAt, base, overlay}
 }
 
 func (s *Store) remove(file string) {
@@ -193,17 +193,17 @@ func (s *Store) remove(file string) {
 	}
 }
 
-func (s *Store) readGeneration(name generationName) (generation, error) {
+func (s *Store) readKept(name keptName) (keptMap, error) {
 	raw, err := s.disk.ReadFile(name.file())
 	if err != nil {
-		return generation{}, err
+		return keptMap{}, err
 	}
-	g, err := decodeGeneration(raw)
+	g, err := decodeKept(raw)
 	if err == nil && nameOf(g.manifest) != name {
 		err = fmt.Errorf("the file holds version %v: %w", g.manifest.Version, routemap.ErrFormat)
 	}
 	if err != nil {
-		return generation{}, fmt.Errorf("%s: %w", name.file(), err)
+		return keptMap{}, fmt.Errorf("%s: %w", name.file(), err)
 	}
 	return g, nil
 }
@@ -213,21 +213,21 @@ func isDamage(err error) bool {
 	return errors.Is(err, routemap.ErrFormat) || errors.Is(err, routemap.ErrDigest)
 }
 
-// names returns the generations on the disk, newest first.
-func (s *Store) names() []generationName {
-	var all []generationName
+// names returns the kept maps on the disk, newest first.
+func (s *Store) names() []keptName {
+	var all []keptName
 	for n := range s.gens {
 		all = append(all, n)
 	}
-	slices.SortFunc(all, func(a, b generationName) int { return strings.Compare(b.file(), a.file()) })
+	slices.SortFunc(all, func(a, b keptName) int { return strings.Compare(b.file(), a.file()) })
 	return all
 }
 
 // load reads a whole version back and verifies it as one that was accepted
 // before. It never panics. s.files is held.
-func (s *Store) load(name generationName, ring routemap.Keyring, fleet string) (a *accepted, err error) {
+func (s *Store) load(name keptName, ring routemap.Keyring, fleet string) (a *accepted, err error) {
 	defer recovered(&err, errMapPanic)
-	g, err := s.readGeneration(name)
+	g, err := s.readKept(name)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (s *Store) load(name generationName, ring routemap.Keyring, fleet string) (
 // best returns the newest map on the disk that can be used and is not suspect,
 // or nil, and the name of the newest that would be newer but is. What stands in
 // skip is left out.
-func (s *Store) best(ring routemap.Keyring, fleet string, skip []generationName) (good *accepted, suspect *generationName) {
+func (s *Store) best(ring routemap.Keyring, fleet string, skip []keptName) (good *accepted, suspect *keptName) {
 	s.files.Lock()
 	defer s.files.Unlock()
 	for _, name := range s.names() {
@@ -304,7 +304,7 @@ func (s *Store) above(version cellway.Version, ring routemap.Keyring, fleet stri
 
 // unusable logs why a kept map can't be used, and counts it if the disk is to
 // blame.
-func (s *Store) unusable(name generationName, err error) {
+func (s *Store) unusable(name keptName, err error) {
 	if reason, ok := reasonOf(err); ok && !isDamage(err) {
 		s.log.Error("kept map can't be used", "map_version", name.version, "reason", reason, "error", err)
 		return
@@ -327,7 +327,7 @@ func (s *Store) keep(a *accepted) error {
 		}
 		s.whole[man.Base.Digest] = true
 	}
-	g := generation{acceptedAt: a.at, manifest: man, overlay: a.overlay}
+	g := keptMap{acceptedAt: a.at, manifest: man, overlay: a.overlay}
 	if err := writeWhole(s.disk, nameOf(man).file(), g.encode()); err != nil {
 		return err
 	}
@@ -339,9 +339,9 @@ func (s *Store) keep(a *accepted) error {
 	return s.prune(nameOf(man))
 }
 
-// prune removes generations that nothing falls back on, then bases without
+// prune removes kept maps that nothing falls back on, then bases without
 // one. Temporary files that a failed write left go too. s.files is held.
-func (s *Store) prune(current generationName) error {
+func (s *Store) prune(current keptName) error {
 	now := time.Now()
 	var all []kept
 	s.mu.Lock()

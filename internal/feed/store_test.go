@@ -211,7 +211,7 @@ func TestDamagedMapFallsToTheOneBefore(t *testing.T) {
 	p, all := history(t)
 	newest := all[len(all)-1].m
 	for name, damage := range map[string]func(d *memDisk){
-		"half a generation": func(d *memDisk) {
+		"half a kept map": func(d *memDisk) {
 			f := d.names[nameOf(newest.Manifest()).file()]
 			f.data = f.data[:len(f.data)/2]
 		},
@@ -301,11 +301,11 @@ func TestOldFilesGo(t *testing.T) {
 		}
 	}
 	got := nameList(d)
-	if n := strings.Count(got, generationPrefix); n != 2 {
-		t.Errorf("%d generations, want the newest and the oldest of these: %s", n, got)
+	if n := strings.Count(got, keptPrefix); n != 2 {
+		t.Errorf("%d kept maps, want the newest and the oldest of these: %s", n, got)
 	}
 	if n := strings.Count(got, basePrefix); n != 2 {
-		t.Errorf("%d bases, want those of the generations: %s", n, got)
+		t.Errorf("%d bases, want those of the kept maps: %s", n, got)
 	}
 	if strings.Contains(got, tempPrefix) || !strings.Contains(got, "notes") {
 		t.Errorf("temporary files should go, files of others stay: %s", got)

@@ -433,8 +433,8 @@ func TestAFullDiskIsWrittenToAgain(t *testing.T) {
 		}
 		full.Store(false)
 		b.wait(keepPause)
-		if st := b.feed.Status(); st.Unkept || len(st.Generations) != 1 {
-			t.Errorf("after there was room: unkept %v, generations %v", st.Unkept, st.Generations)
+		if st := b.feed.Status(); st.Unkept || len(st.Kept) != 1 {
+			t.Errorf("after there was room: unkept %v, kept maps %v", st.Unkept, st.Kept)
 		}
 		b.end()
 	})
@@ -448,11 +448,11 @@ func TestWhatIsOnTheDiskIsInTheStatus(t *testing.T) {
 		b.src.set(b.pub.overlay())
 		b.wait(time.Second)
 		var got []uint32
-		for _, g := range b.feed.Status().Generations {
+		for _, g := range b.feed.Status().Kept {
 			got = append(got, g.Version.Sequence())
 		}
 		if !slices.Equal(got, []uint32{2, 1}) {
-			t.Errorf("generations %v", got)
+			t.Errorf("kept maps %v", got)
 		}
 		b.end()
 	})

@@ -13,10 +13,10 @@ import (
 type trials struct {
 	base, overlay trialSince
 
-	suspect *generationName // newer than what is in use
-	retryAt time.Time       // when it is tried again
-	diskAt  time.Time       // when, in a try, it is taken from the disk; zero: no try is under way
-	lifted  map[part]bool   // suspects that are being tried
+	suspect *keptName     // newer than what is in use
+	retryAt time.Time     // when it is tried again
+	diskAt  time.Time     // when, in a try, it is taken from the disk; zero: no try is under way
+	lifted  map[part]bool // suspects that are being tried
 }
 
 // A trialSince is a part in use, and since when.
@@ -120,7 +120,7 @@ func (f *Feed) isSuspect(man *routemap.Manifest) bool {
 
 // passOver notes that a suspect is newer than what is in use, so that it is
 // tried again, and that what is in use is a fallback.
-func (f *Feed) passOver(name generationName) {
+func (f *Feed) passOver(name keptName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := &f.trials
@@ -221,7 +221,7 @@ func (f *Feed) inUseVersion() cellway.Version {
 }
 
 // lift lets suspects be used once more. That it is tried is on the disk first.
-func (f *Feed) lift(name generationName) {
+func (f *Feed) lift(name keptName) {
 	parts := f.store.suspectParts()
 	f.log.Warn("trying a suspect map again", "map_version", name.version)
 	f.await(f.store.change(func(m *marker) { m.again(parts...) }), markerWait)
