@@ -118,11 +118,6 @@ func (s *Store) DropBlobs(ctx context.Context, before time.Time, keep func(diges
 		return 0, err
 	}
 	defer s.calls.Done()
-	if err := acquire(ctx, s.blobs); err != nil {
-		return 0, err
-	}
-	defer func() { <-s.blobs }()
-
 	var old []string
 	err := s.view(ctx, func(t *tx) error {
 		return t.fault("read", t.c.each(t.ctx, "SELECT digest FROM blobs WHERE put < ?", []any{before.UnixNano()}, func(rows *sql.Rows) error {
@@ -144,16 +139,30 @@ func (s *Store) DropBlobs(ctx context.Context, before time.Time, keep func(diges
 		if keep([32]byte(b)) {
 			continue
 		}
-		err = s.update(ctx, func(t *tx) error {
-			if err := t.exec("DELETE FROM blobs WHERE digest = ?", name); err != nil {
-				return err
-			}
-			return t.exec("DELETE FROM blob_chunks WHERE digest = ?", name)
-		})
+		gone, err := s.dropBlob(ctx, name, before)
 		if err != nil {
 			return dropped, err
 		}
-		dropped++
+		if gone {
+			dropped++
+		}
 	}
 	return dropped, nil
+}
+
+// dropBlob removes a blob unless it was put since. It lets go of the blobs after
+// each, so that one that is to be published waits for one removal at most.
+func (s *Store) dropBlob(ctx context.Context, name string, before time.Time) (gone bool, err error) {
+	if err := acquire(ctx, s.blobs); err != nil {
+		return false, err
+	}
+	defer func() { <-s.blobs }()
+	err = s.update(ctx, func(t *tx) error {
+		n, err := t.c.affect(t.ctx, "DELETE FROM blobs WHERE digest = ? AND put < ?", name, before.UnixNano())
+		if gone = n > 0; err != nil || !gone {
+			return t.fault("drop", err)
+		}
+		return t.exec("DELETE FROM blob_chunks WHERE digest = ?", name)
+	})
+	return gone && err == nil, err
 }
