@@ -36,7 +36,6 @@ func Reasons() []string {
 
 var (
 	errMapPanic = errors.New("it panics")
-	errScope    = errors.New("map for routers of a ring")
 	errSwap     = errors.New("the router did not take the map")
 )
 
@@ -49,7 +48,7 @@ func reasonOf(err error) (reason string, ok bool) {
 	}{
 		{errSuspect, ReasonSuspect},
 		{errMapPanic, ReasonPanic},
-		{errScope, ReasonScope},
+		{routemap.ErrScope, ReasonScope},
 		{errSwap, ReasonSwap},
 		{routemap.ErrTooNew, ReasonTooNew},
 		{routemap.ErrUntrusted, ReasonUntrusted},

@@ -43,9 +43,3 @@ type Sink interface {
 type Replacer interface {
 	Replace(m *routemap.Map) error
 }
-
-// SinkFunc is a function that takes maps.
-type SinkFunc func(m *routemap.Map) error
-
-// Swap calls f.
-func (f SinkFunc) Swap(m *routemap.Map) error { return f(m) }

@@ -230,7 +230,7 @@ func (f *Feed) precheck(man *routemap.Manifest, cur *accepted) error {
 	case man.Fleet != f.cfg.Fleet:
 		return fmt.Errorf("map %v is of fleet %s, this router's is %s: %w", man.Version, man.Fleet, f.cfg.Fleet, routemap.ErrFleet)
 	case man.Scope != routemap.ScopeAll:
-		return fmt.Errorf("map %v is for %s, this router is in no ring: %w", man.Version, man.Scope, errScope)
+		return fmt.Errorf("map %v is for %s, this router is in no ring: %w", man.Version, man.Scope, routemap.ErrScope)
 	}
 	f.mu.Lock()
 	distrust := f.distrust
