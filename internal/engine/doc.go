@@ -37,7 +37,7 @@
 //   - An answer that breaks off never looks whole: see [Report.Abort].
 //   - X-Cell-* fields of clients never reach a cell, in any spelling, and those
 //     of cells reach a client only on request. No Connection field removes a
-//     field that says who or where.
+//     field that says who or where, and none follows a request's body.
 //
 // Between requests:
 //
@@ -47,7 +47,8 @@
 //     safe, its connection had been used before, and no byte of an answer came;
 //     that is how a connection looks that the cell had closed meanwhile.
 //   - A cell that hangs or refuses fills its own pool and holds its own
-//     requests, no other's. No transport, connection or limit is shared.
+//     requests, no other's. No transport, connection or limit is shared. A
+//     request for a tunnel is one of the cell's requests until the 101.
 //   - No single tenant can open its cell's breaker, or keep it open: see
 //     [Breaker].
 //   - After [Pools.Update] requests under way end where they began.

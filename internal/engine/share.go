@@ -1,5 +1,7 @@
 package engine
 
+import "math"
+
 // Waiting returns how many requests that the cell's guard has refused may wait
 // for another map at a time: a quarter of InFlight, and at least one.
 func (l Limits) Waiting() int { return max(1, or(l.InFlight, defaultInFlight)/4) }
@@ -8,8 +10,9 @@ func (l Limits) Waiting() int { return max(1, or(l.InFlight, defaultInFlight)/4)
 // tunnels excepted: those in flight, those that wait for a place, and those
 // that wait for another map.
 func (l Limits) Most() int {
-	in := or(l.InFlight, defaultInFlight)
-	return in + max(0, or(l.Pending, in)) + l.Waiting()
+	const huge = math.MaxInt / 4 // so that no sum overflows
+	in := min(or(l.InFlight, defaultInFlight), huge)
+	return in + min(max(0, or(l.Pending, in)), huge) + min(l.Waiting(), huge)
 }
 
 // Within returns l so that one cell, though it hang, leaves some of the

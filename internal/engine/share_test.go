@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"testing"
@@ -84,7 +85,7 @@ func TestUpgradeThatFailsGivesItsPlacesBack(t *testing.T) {
 }
 
 func TestLimitsOfACellLeaveRoomForOthers(t *testing.T) {
-	for _, l := range []Limits{{}, {InFlight: 1024, Pending: 1024}, {InFlight: 64}, {Pending: 10}, {InFlight: 5, Pending: -1}, {Pending: -1}} {
+	for _, l := range []Limits{{}, {InFlight: 1024, Pending: 1024}, {InFlight: 64}, {Pending: 10}, {InFlight: 5, Pending: -1}, {Pending: -1}, {InFlight: math.MaxInt, Pending: math.MaxInt}, {InFlight: math.MaxInt}} {
 		for _, places := range []int{4, 5, 7, 8, 16, 100, 1000, 2048, 2304, 2305, 16384, 1 << 20} {
 			got := l.Within(places)
 			if got.InFlight < 1 || got.Most() >= places {
