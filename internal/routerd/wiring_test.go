@@ -1,0 +1,201 @@
+package routerd
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/routemap"
+)
+
+// A sight is what a cell saw of a request.
+type sight struct {
+	Serial       int64 // of the certificate that the router showed; 0 for none
+	ForwardedFor string
+	Proto        string
+}
+
+// secure gives cell-001 a server that speaks TLS only, with the certificate in
+// file, and asks for the certificate in clients.
+func (f *fleet) secure(file string, clients *x509.Certificate, host string) {
+	f.t.Helper()
+	cert, err := tls.LoadX509KeyPair(f.path(file+".crt"), f.path(file+".key"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		saw := sight{ForwardedFor: r.Header.Get("X-Forwarded-For"), Proto: r.Header.Get("X-Forwarded-Proto")}
+		if len(r.TLS.PeerCertificates) > 0 {
+			saw.Serial = r.TLS.PeerCertificates[0].SerialNumber.Int64()
+		}
+		json.NewEncoder(w).Encode(saw)
+	}))
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	if clients != nil {
+		pool := x509.NewCertPool()
+		pool.AddCert(clients)
+		srv.TLS.ClientAuth, srv.TLS.ClientCAs = tls.RequireAndVerifyClientCert, pool
+	}
+	srv.StartTLS()
+	f.t.Cleanup(srv.Close)
+	cell := *f.last.Cell("cell-001")
+	cell.Endpoints = []string{strings.Replace(srv.URL, "127.0.0.1", host, 1)}
+	m, err := f.last.Apply(routemap.ChangeSet{Cells: []cellway.Cell{cell}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.publish(m)
+}
+
+// see returns what cell-001 saw of a request with these fields.
+func (p *process) see(fields map[string]string) (saw sight, resp *http.Response, err error) {
+	p.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, p.listen[0]+"/", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("X-Tenant-Id", "acme")
+	for name, value := range fields {
+		req.Header.Set(name, value)
+	}
+	resp, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return saw, nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%d %s", resp.StatusCode, b)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &saw)
+	}
+	return saw, resp, err
+}
+
+// What is set about certificates of cells comes to where cells are called.
+func TestCellsOverTLS(t *testing.T) {
+	for name, tt := range map[string]struct {
+		names []string // in the cell's certificate
+		args  []string
+		good  bool
+	}{
+		"a cell's own name":            {names: []string{"cell-001"}, good: true},
+		"another cell's name":          {names: []string{"cell-002"}},
+		"its host's name":              {names: []string{"localhost"}},
+		"its host's name if asked for": {names: []string{"localhost"}, args: []string{"--cell-peer", "host"}, good: true},
+		"not its host's":               {names: []string{"cell-001"}, args: []string{"--cell-peer", "host"}},
+		"either":                       {names: []string{"localhost"}, args: []string{"--cell-peer", "either"}, good: true},
+		"a name with a suffix":         {names: []string{"cell-001.cells.example"}, args: []string{"--cell-peer-suffix", "cells.example"}, good: true},
+		"a name with another suffix":   {names: []string{"cell-001.cells.test"}, args: []string{"--cell-peer-suffix", "cells.example"}},
+		"a stranger's authority":       {names: []string{"cell-001"}, args: []string{"--cell-ca", "stranger.crt"}},
+		"the system's authorities":     {names: []string{"cell-001"}, args: []string{"--cell-ca", ""}},
+		"without the router's own":     {names: []string{"cell-001"}, args: []string{"--cell-cert", "", "--cell-key", ""}},
+		"with an unknown router's":     {names: []string{"cell-001"}, args: []string{"--cell-cert", "stranger.crt", "--cell-key", "stranger.key"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			f.certificate("cell", 7, tt.names...)
+			f.certificate("stranger", 8, "stranger.example")
+			f.secure("cell", f.certificate("router", 9, "router.example"), "localhost")
+			args := f.args("--cell-ca", f.path("cell.crt"), "--cell-cert", f.path("router.crt"), "--cell-key", f.path("router.key"), "--cell-connect-timeout", "5s")
+			for _, arg := range tt.args {
+				if strings.HasPrefix(arg, "stranger.") {
+					arg = f.path(arg)
+				}
+				args = append(args, arg)
+			}
+			p := f.start(args...)
+			p.ready()
+			saw, resp, err := p.see(nil)
+			switch {
+			case tt.good && (err != nil || saw.Serial != 9):
+				t.Errorf("the cell saw %+v, %v", saw, err)
+			case !tt.good && (err == nil || resp == nil || resp.StatusCode < 500):
+				t.Errorf("it was answered: %+v, %v", saw, err)
+			}
+		})
+	}
+}
+
+// The router's certificate for cells is read again, too.
+func TestTheRoutersOwnCertificateIsReadAgain(t *testing.T) {
+	f := newFleet(t)
+	f.certificate("cell", 7, "cell-001")
+	f.secure("cell", nil, "localhost")
+	f.certificate("router", 9, "router.example")
+	p := f.start(f.args("--cell-ca", f.path("cell.crt"), "--cell-cert", f.path("router.crt"), "--cell-key", f.path("router.key"))...)
+	p.ready()
+	if _, _, err := p.see(nil); err != nil {
+		t.Fatal(err)
+	}
+	f.certificate("router", 10, "router.example")
+	hangUp(t)
+	p.log.await(t, "certificates read again", nil)
+}
+
+// What is believed of who the client is depends on trusted-proxies alone.
+func TestTrustedProxiesAreBelieved(t *testing.T) {
+	for networks, want := range map[string]string{"": "127.0.0.1", "192.0.2.0/24": "127.0.0.1", "127.0.0.0/8": "198.51.100.7"} {
+		f := newFleet(t)
+		f.certificate("cell", 7, "cell-001")
+		f.secure("cell", nil, "localhost")
+		args := f.args("--cell-ca", f.path("cell.crt"))
+		if networks != "" {
+			args = append(args, "--trusted-proxies", networks)
+		}
+		p := f.start(args...)
+		p.ready()
+		saw, _, err := p.see(map[string]string{"X-Forwarded-For": "198.51.100.7", "X-Forwarded-Proto": "https"})
+		if first, _, _ := strings.Cut(saw.ForwardedFor, ","); err != nil || first != want || (saw.Proto == "https") != (want != "127.0.0.1") {
+			t.Errorf("trusted are %q: the cell saw %+v, %v", networks, saw, err)
+		}
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Settings of what clients may send and are told come to the router.
+func TestSettingsForClientsAreKept(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args("--max-body", "10", "--explain-headers", "--name", "edge-7", "--max-in-flight", "20")...)
+	p.ready()
+	post := func(body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodPost, p.listen[0]+"/", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Tenant-Id", "acme")
+		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp
+	}
+	if resp := post("0123456789"); resp.StatusCode != http.StatusOK || resp.Header.Get("X-Cell-Id") != "cell-001" || resp.Header.Get("X-Cell-Map-Version") != f.version.String() {
+		t.Errorf("a body of ten bytes: %d, %v", resp.StatusCode, resp.Header)
+	}
+	if resp := post("0123456789a"); resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.HasPrefix(resp.Header.Get("Proxy-Status"), "edge-7;") {
+		t.Errorf("a body of eleven bytes: %d, %v", resp.StatusCode, resp.Header)
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+	p = f.start(f.args()...)
+	p.ready()
+	if resp := post(strings.Repeat("x", 1<<20)); resp.StatusCode != http.StatusOK || resp.Header.Get("X-Cell-Id") != "" {
+		t.Errorf("by default: %d, %v", resp.StatusCode, resp.Header)
+	}
+}
