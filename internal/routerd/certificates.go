@@ -1,6 +1,7 @@
 package routerd
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -146,18 +147,60 @@ func (c *certificates) client(*tls.CertificateRequestInfo) (*tls.Certificate, er
 	return &(*c.now.Load())[0], nil
 }
 
-// loadPool reads certificate authorities; an empty path means the system's.
-func loadPool(setting, path string) (*x509.CertPool, error) {
+// authorities are the certificates in a file that is read at the start only.
+type authorities struct {
+	setting, path string
+	pool          *x509.CertPool // nil for the system's
+	log           *slog.Logger
+
+	pem  []byte // as it was read
+	told []byte // what was last told of
+}
+
+// loadAuthorities reads certificate authorities; an empty path means the
+// system's.
+func loadAuthorities(setting, path string, log *slog.Logger) (*authorities, error) {
+	a := &authorities{setting: setting, path: path, log: log}
 	if path == "" {
-		return nil, nil
+		return a, nil
 	}
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", setting, err)
+	var err error
+	if a.pem, err = os.ReadFile(path); err != nil {
+		return a, fmt.Errorf("%s: %w", setting, err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s %s: no certificate in PEM: %w", setting, path, cellway.ErrInvalid)
+	a.told, a.pool = a.pem, x509.NewCertPool()
+	if !a.pool.AppendCertsFromPEM(a.pem) {
+		return a, fmt.Errorf("%s %s: no certificate in PEM: %w", setting, path, cellway.ErrInvalid)
 	}
-	return pool, nil
+	return a, nil
+}
+
+// look warns when the file is not what is in use.
+func (a *authorities) look() {
+	if a.path == "" {
+		return
+	}
+	now, err := os.ReadFile(a.path)
+	if err != nil || bytes.Equal(now, a.told) {
+		return // a file that is gone for a moment is being replaced
+	}
+	a.told = now
+	if !bytes.Equal(now, a.pem) {
+		a.log.Warn("authorities changed: they come into use when the router is started again", "setting", a.setting, "file", a.path)
+	}
+}
+
+// watch looks until ctx ends: now and then, and whenever hup says so.
+func (a *authorities) watch(ctx context.Context, hup <-chan struct{}) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-hup:
+		}
+		a.look()
+	}
 }

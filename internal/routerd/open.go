@@ -55,6 +55,7 @@ type inputs struct {
 	serverCerts *certificates // nil without one
 	cellCerts   *certificates // the router's own, for cells; nil without one
 	certs       []*certificates
+	cellCA      *authorities
 	bulkhead    router.Bulkhead
 
 	// doubts say what is wrong, or may be, with what the settings name, and is no
@@ -116,14 +117,14 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 		note("", err)
 		in.certs = append(in.certs, in.cellCerts)
 	}
-	roots, err := loadPool("cell-ca", s.cellCA)
+	in.cellCA, err = loadAuthorities("cell-ca", s.cellCA, log)
 	note("", err)
 	in.bulkhead = router.Bulkhead{
 		Limits: router.Limits{QueueWait: s.cellQueueWait, IdleConns: s.cellIdle}, // the rest depends on the descriptors
 		Timeouts: router.Timeouts{Connect: s.cellConnect, FirstByte: s.cellFirstByte, ClientBody: s.clientBody, Idle: s.streamIdle,
 			Whole: s.requestTimeout},
 		Breaker:  router.Breaker{Connects: s.breakerConnects, Timeouts: s.breakerTimeouts, Backoff: s.breakerBackoff, MaxBackoff: s.breakerMaxBackoff},
-		TLS:      router.TLS{Roots: roots, Peer: peers[s.cellPeer], PeerSuffix: s.cellPeerName},
+		TLS:      router.TLS{Roots: in.cellCA.pool, Peer: peers[s.cellPeer], PeerSuffix: s.cellPeerName},
 		Attempts: s.cellAttempts,
 		Log:      log,
 	}

@@ -201,7 +201,9 @@ func sorted(names map[string][]netip.Addr) map[string][]netip.Addr {
 // signal also opens the access log again.
 func (d *daemon) watchFiles(ctx context.Context, hup <-chan os.Signal) error {
 	var all sync.WaitGroup
-	var must []chan struct{}
+	look := make(chan struct{}, 1)
+	must := []chan struct{}{look}
+	all.Go(func() { d.cellCA.watch(ctx, look) })
 	for _, c := range d.certs {
 		now := make(chan struct{}, 1)
 		must = append(must, now)

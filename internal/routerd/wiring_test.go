@@ -143,6 +143,18 @@ func TestTheRoutersOwnCertificateIsReadAgain(t *testing.T) {
 	p.log.await(t, "certificates read again", nil)
 }
 
+// The authorities of cells are read at the start, and a file that changed since
+// is told of before a cell's next certificate is refused.
+func TestChangedAuthoritiesAreToldOf(t *testing.T) {
+	f := newFleet(t)
+	f.certificate("cell", 7, "cell-001")
+	p := f.start(f.args("--cell-ca", f.path("cell.crt"))...)
+	p.ready()
+	f.certificate("cell", 8, "cell-001")
+	hangUp(t)
+	p.log.await(t, "authorities changed: they come into use when the router is started again", nil)
+}
+
 // What is believed of who the client is depends on trusted-proxies alone.
 func TestTrustedProxiesAreBelieved(t *testing.T) {
 	for networks, want := range map[string]string{"": "127.0.0.1", "192.0.2.0/24": "127.0.0.1", "127.0.0.0/8": "198.51.100.7"} {
