@@ -71,8 +71,8 @@ var arrows = []arrow{
 	{pkg: "/internal/control", may: list("", "/routemap", "/placement", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
-	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control"), never: speaksNoSQL},
-	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/store/..."), never: map[string]string{
+	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/shell"), never: speaksNoSQL},
+	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/store/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",
 		"/internal/demo": "the demo is no part of a real control plane",
 	}},
@@ -83,6 +83,11 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
+	{pkg: "/internal/boot", never: map[string]string{
+		"/internal/control": "control planes and routers share it",
+		"/internal/store":   "control planes and routers share it",
+	}},
+	{pkg: "/internal/shell", never: noIO},
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
 	{pkg: "/internal/fault", never: noIO},
 
@@ -90,7 +95,7 @@ var arrows = []arrow{
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/internal/...")},
 	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
-	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry"), never: thinRouter},
+	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry", "/internal/boot"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("", "/api", "/gateway", "/guard", "/shuffle", "/internal/engine", "/internal/telemetry"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{

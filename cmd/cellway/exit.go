@@ -9,6 +9,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/shell"
 	"github.com/spf13/cobra"
 )
 
@@ -170,25 +171,11 @@ func (a *app) again(flag string, value ...string) string {
 			skip = len(value) > 0
 		case strings.HasPrefix(arg, flag+"="), arg == "--dry-run":
 		default:
-			out = append(out, quote(arg))
+			out = append(out, arg)
 		}
 	}
 	out = append(out, flag)
-	for _, v := range value {
-		out = append(out, quote(v))
-	}
-	return strings.Join(out, " ")
-}
-
-// quote leaves plain words alone and puts others into single quotes.
-func quote(w string) string {
-	plain := w != "" && strings.IndexFunc(w, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
-	}) < 0
-	if plain {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	return shell.Join(append(out, value...))
 }
 
 // some lists the first of many names.

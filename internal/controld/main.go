@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/peterbourgon/ff/v3"
 )
 
@@ -83,6 +84,9 @@ type words []string
 
 func (w *words) String() string { return strings.Join(*w, ",") }
 
+// Repeated marks it as a flag that may be given more than once.
+func (w *words) Repeated() {}
+
 // Set adds what is given, or several with commas between them.
 func (w *words) Set(s string) error {
 	for one := range strings.SplitSeq(s, ",") {
@@ -141,7 +145,7 @@ func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (C
 	if more != nil {
 		more(fs)
 	}
-	err := ff.Parse(fs, args, ff.WithEnvVarPrefix("CELLWAY_CONTROL"), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(ff.PlainParser))
+	err := ff.Parse(fs, args, ff.WithEnvVarPrefix("CELLWAY_CONTROL"), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(boot.ConfigFile(fs)))
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		p.help(name, fs)

@@ -10,6 +10,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/shell"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -93,7 +94,7 @@ func (s *Server) refuseWith(w http.ResponseWriter, r *http.Request, err error, c
 		s.log.WarnContext(r.Context(), "request refused", "route", r.Pattern, "request_id", p.RequestID, "error", err)
 	}
 	if p.Digest != "" && command != nil {
-		p.Command = shell(append(command, "--confirm", p.Digest))
+		p.Command = shell.Join(append(command, "--confirm", p.Digest))
 	}
 	switch p.Status {
 	case http.StatusServiceUnavailable:

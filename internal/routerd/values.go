@@ -18,6 +18,9 @@ type words struct {
 
 func (w *words) String() string { return strings.Join(w.all, ",") }
 
+// Repeated marks it as a flag that may be given more than once.
+func (w *words) Repeated() {}
+
 func (w *words) Set(s string) error {
 	if !w.given {
 		w.all, w.given = nil, true
@@ -46,6 +49,9 @@ func (p *prefixes) String() string {
 	}
 	return strings.Join(all, ",")
 }
+
+// Repeated marks it as a flag that may be given more than once.
+func (p *prefixes) Repeated() {}
 
 func (p *prefixes) Set(s string) error {
 	for one := range strings.SplitSeq(s, ",") {

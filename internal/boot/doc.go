@@ -1,0 +1,3 @@
+// Package boot holds what the long-running programs have in common as
+// programs: their file of settings, how they end on a signal.
+package boot

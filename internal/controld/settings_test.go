@@ -1,0 +1,51 @@
+package controld
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// parsed is what serve makes of a file of settings.
+func parsed(t *testing.T, text string) (Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "control.conf")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return (&program{io.Discard, io.Discard}).parse("serve", []string{"--config", file}, nil)
+}
+
+func TestASettingsFileMeansWhatItSays(t *testing.T) {
+	cfg, err := parsed(t, "publish-dir\nkey a.pem\nkey b.pem\nplain-http\n")
+	if err != nil || cfg.PublishDir != "" || len(cfg.Keys) != 2 || !cfg.PlainHTTP {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	if cfg, err := parsed(t, "store\n"); err == nil && cfg.validate() == nil {
+		t.Errorf("a store without a name is %q", cfg.Store)
+	}
+	if _, err := parsed(t, "listen 127.0.0.1:0\nlisten 127.0.0.1:1\n"); err == nil || !strings.Contains(err.Error(), "line 2: listen is set in line 1 already") {
+		t.Errorf("two addresses: %v", err)
+	}
+}
+
+// The settings that are shipped name nothing that a new machine has not: only
+// the ports and the state are other ones here.
+func TestTheShippedSettingsStart(t *testing.T) {
+	p := &program{io.Discard, io.Discard}
+	cfg, err := p.parse("serve", []string{"--config", "../../deploy/systemd/control.conf"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := config(t)
+	cfg.Listen, cfg.Admin, cfg.Store, cfg.Keys, cfg.Init, cfg.Log = here.Listen, "127.0.0.1:0", here.Store, here.Keys, true, here.Log
+	s, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
