@@ -155,6 +155,7 @@ func (s *Service) lose(ctx context.Context, why error) error {
 		return fmt.Errorf("after a loss: %w", err)
 	}
 	s.hub.disown()
+	s.kept.set(nil)
 	if err := s.reload(ctx); err != nil {
 		return fmt.Errorf("after a loss: %w", err)
 	}

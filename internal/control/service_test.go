@@ -24,7 +24,11 @@ func signer() routemap.Signer {
 }
 
 func config(t testing.TB, st control.Store) control.Config {
-	return control.Config{Store: st, Signers: []routemap.Signer{signer()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	cfg := control.Config{Store: st, Signers: []routemap.Signer{signer()}}
+	if _, measured := t.(*testing.B); !measured {
+		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	return cfg
 }
 
 // open starts a service over st; it publishes until the test ends.
