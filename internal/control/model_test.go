@@ -89,11 +89,9 @@ func (l *lives) live(t *testing.T, set routemap.Settings) {
 		var nodes []*control.Service
 		var stops []func()
 		for range 1 + l.rng.IntN(2) {
-			s, err := control.Open(t.Context(), config(t, l.st))
-			if errors.Is(err, fault.ErrInjected) {
+			if _, err := control.Open(t.Context(), config(t, l.st)); errors.Is(err, fault.ErrInjected) {
 				continue
-			}
-			if err != nil {
+			} else if err != nil {
 				t.Fatal(err)
 			}
 			s, stop := start(t, l.st)
