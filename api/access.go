@@ -22,6 +22,7 @@ type Token struct {
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy string    `json:"created_by,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
+	Routers   string    `json:"routers,omitempty"`   // of a router's: the id that it may report as, or the beginning of ids followed by *; empty: any
 }
 
 // A TokenCreation is the body of POST /v1/tokens.
@@ -29,6 +30,7 @@ type TokenCreation struct {
 	Name      string    `json:"name"`
 	Role      string    `json:"role"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	Routers   string    `json:"routers,omitempty"` // for a router's: as in [Token]
 }
 
 // A NewToken answers POST /v1/tokens: the only time that the secret is told.

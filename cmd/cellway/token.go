@@ -29,17 +29,17 @@ func (a *app) tokenCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := newTable("token", "name", "role", "created", "by", "expires")
+			t := newTable("token", "name", "role", "routers", "created", "by", "expires")
 			return showList(a, cl.Tokens(cmd.Context()), "no token: everybody on the machine of the control plane may do everything, and nobody elsewhere", t, func(t api.Token) []string {
 				expires := "never"
 				if !t.ExpiresAt.IsZero() {
 					expires = date(t.ExpiresAt)
 				}
-				return []string{t.ID, t.Name, t.Role, date(t.CreatedAt), t.CreatedBy, expires}
+				return []string{t.ID, t.Name, t.Role, t.Routers, date(t.CreatedAt), t.CreatedBy, expires}
 			})
 		},
 	}
-	var name, role, out string
+	var name, role, routers, out string
 	var expires time.Duration
 	create := &cobra.Command{
 		Use: "create", Short: "make a token and tell its secret, once", Args: exactly(),
@@ -48,14 +48,15 @@ first token must be an admin's: from then on everybody needs one.
 
 Roles: viewer reads everything but secrets; operator also changes cells, tenants,
 overrides and admits; admin also settings, tokens, rollbacks, backups and restores.
-Machines: router reads the map and reports; cell looks up keys.`,
-		Example: "  cellway token create --name alice --role admin --out alice.token\n  cellway token create --name router-1 --role router --expires 2160h",
+Machines: router reads the map and reports; cell looks up keys. A router's report can
+halt publishing, so give each router, or each place, a token bound to its ids.`,
+		Example: "  cellway token create --name alice --role admin --out alice.token\n  cellway token create --name router-1 --role router --routers router-1 --expires 2160h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {
 				return err
 			}
-			in := api.TokenCreation{Name: name, Role: role}
+			in := api.TokenCreation{Name: name, Role: role, Routers: routers}
 			if expires != 0 {
 				in.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
 			}
@@ -95,6 +96,7 @@ Machines: router reads the map and reports; cell looks up keys.`,
 	}
 	create.Flags().StringVar(&name, "name", "", "whose it is; the journal names it")
 	create.Flags().StringVar(&role, "role", "", "viewer, operator, admin, router or cell")
+	create.Flags().StringVar(&routers, "routers", "", "of a router's: the id that it may report as, or the beginning of ids, as in 'eu-*'; empty: any")
 	create.Flags().DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
 	create.Flags().StringVar(&out, "out", "", "file to write the secret to")
 	create.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and make nothing")

@@ -49,6 +49,15 @@ type Token struct {
 	By        string           `json:"by"`
 	CreatedAt time.Time        `json:"created_at"`
 	ExpiresAt time.Time        `json:"expires_at,omitzero"` // zero: never
+	Routers   string           `json:"routers,omitempty"`   // of a router's: as which it may report, see [Token.MayReport]
+}
+
+// MayReport reports whether who has the token may report as the router id: any,
+// if Routers is empty; those that begin with it, if it ends in *; else only the
+// one that it names.
+func (t Token) MayReport(id string) bool {
+	prefix, many := strings.CutSuffix(t.Routers, "*")
+	return t.Routers == "" || many && strings.HasPrefix(id, prefix) || t.Routers == id
 }
 
 const tokenPrefix = "cwt_"
@@ -62,6 +71,19 @@ func hashSecret(secret string) string {
 // again. An expiry of zero is never. From the first token on everybody needs
 // one, so the first is an admin's.
 func (s *Service) CreateToken(ctx context.Context, call Call, name string, role Role, expires time.Time) (t Token, secret string, err error) {
+	return s.createToken(ctx, call, name, role, expires, "")
+}
+
+// CreateRouterToken makes a token for routers that may report under some ids
+// only: one id, or a beginning of ids followed by *.
+func (s *Service) CreateRouterToken(ctx context.Context, call Call, name, ids string, expires time.Time) (t Token, secret string, err error) {
+	if prefix := strings.TrimSuffix(ids, "*"); !routerID.MatchString(prefix) {
+		return t, "", fmt.Errorf("routers %.80q: give the id of a router, or the beginning of ids followed by *: %w", ids, cellway.ErrInvalid)
+	}
+	return s.createToken(ctx, call, name, RouterIs, expires, ids)
+}
+
+func (s *Service) createToken(ctx context.Context, call Call, name string, role Role, expires time.Time, ids string) (t Token, secret string, err error) {
 	if _, err := ParseRole(string(role)); err != nil {
 		return t, "", err
 	}
@@ -72,7 +94,7 @@ func (s *Service) CreateToken(ctx context.Context, call Call, name string, role 
 		return t, "", fmt.Errorf("token %s would expire at %s, which has passed: %w", name, expires.Format(time.RFC3339), cellway.ErrInvalid)
 	}
 	secret = tokenPrefix + rand.Text()
-	t = Token{ID: strings.ToLower(rand.Text()[:12]), Name: name, Role: role, Hash: hashSecret(secret), By: call.Who, ExpiresAt: expires.UTC()}
+	t = Token{ID: strings.ToLower(rand.Text()[:12]), Name: name, Role: role, Hash: hashSecret(secret), By: call.Who, ExpiresAt: expires.UTC(), Routers: ids}
 	_, err = s.write(ctx, call, func(w *work) error {
 		others, err := w.tx.Count(kindToken, "")
 		if err != nil {

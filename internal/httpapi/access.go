@@ -17,7 +17,9 @@ import (
 type principal struct {
 	name string
 	role control.Role
-	all  bool // nobody needs a token here: every role
+
+	token control.Token // that it came with, if any
+	all   bool          // nobody needs a token here: every role
 }
 
 // Who may use a route.
@@ -45,7 +47,7 @@ func (s *Server) authenticate(r *http.Request) (principal, error) {
 		if errors.Is(err, cellway.ErrForbidden) {
 			return principal{}, fmt.Errorf("%w: %v", errUnauthenticated, err)
 		}
-		return principal{name: t.Name, role: t.Role}, err
+		return principal{name: t.Name, role: t.Role, token: t}, err
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if p, ok := match(s.certs, r.TLS.VerifiedChains[0][0]); ok {

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/internal/control"
 )
@@ -230,4 +232,47 @@ func FuzzParseCertRules(f *testing.F) {
 			t.Errorf("%q lets in a nameless certificate as %+v", text, who)
 		}
 	})
+}
+
+// A router's word can halt publishing, so it is known whose it is.
+func TestARouterReportsAsItselfOnly(t *testing.T) {
+	s, svc := newServer(t)
+	fleetOf(t, s, 1)
+	admin := control.Call{Who: "test"}
+	if _, _, err := svc.CreateToken(t.Context(), admin, "alice", control.Admin, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	report := api.RouterReport{Fleet: "shop", StartedAt: time.Now()}
+	for ids, want := range map[string]map[string]int{
+		"router-1": {"router-1": 200, "router-10": 403, "router-2": 403},
+		"eu-*":     {"eu-1": 200, "eu-": 200, "us-1": 403, "e": 403},
+	} {
+		_, secret, err := svc.CreateRouterToken(t.Context(), admin, "machine", ids, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, status := range want {
+			if rec := ask(t, s, "POST", "/v1/routers/"+id, report, "Authorization", "Bearer "+secret); rec.Code != status {
+				t.Errorf("the token for %s as %s: %d %s", ids, id, rec.Code, rec.Body)
+			}
+		}
+	}
+	_, secret, err := svc.CreateToken(t.Context(), admin, "all", control.RouterIs, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec := ask(t, s, "POST", "/v1/routers/any", report, "Authorization", "Bearer "+secret); rec.Code != 200 {
+		t.Errorf("a token for any router: %d %s", rec.Code, rec.Body)
+	}
+	for _, ids := range []string{"", "*", "-x", "a b", "a*b", "**"} {
+		if _, _, err := svc.CreateRouterToken(t.Context(), admin, "machine", ids, time.Time{}); !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("routers %q: %v", ids, err)
+		}
+	}
+}
+
+func TestOnlyTokensOfRoutersAreBoundToIDs(t *testing.T) {
+	s, _ := newServer(t)
+	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/tokens", api.TokenCreation{Name: "alice", Role: "admin", Routers: "router-1"})
+	must(t, s, nil, "POST", "/v1/tokens", api.TokenCreation{Name: "alice", Role: "admin"})
 }

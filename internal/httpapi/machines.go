@@ -71,6 +71,9 @@ func (s *Server) report(q *request) (*answer, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
+	if !q.who.token.MayReport(q.PathValue("id")) {
+		return nil, fmt.Errorf("the token %s may report as %s, not as %s: %w", q.who.name, q.who.token.Routers, q.PathValue("id"), cellway.ErrForbidden)
+	}
 	var err error
 	if rep.Refused, err = json.Marshal(some(in.Refused)); err != nil {
 		return nil, err
@@ -185,10 +188,19 @@ func (s *Server) createToken(q *request) (*answer, error) {
 	if err != nil {
 		q.wrong("%w", err)
 	}
+	if in.Routers != "" && role != control.RouterIs {
+		q.wrong("routers is for the role router only, not %s: %w", in.Role, cellway.ErrInvalid)
+	}
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	t, secret, err := s.service.CreateToken(q.Context(), call, in.Name, role, in.ExpiresAt)
+	var t control.Token
+	var secret string
+	if in.Routers != "" {
+		t, secret, err = s.service.CreateRouterToken(q.Context(), call, in.Name, in.Routers, in.ExpiresAt)
+	} else {
+		t, secret, err = s.service.CreateToken(q.Context(), call, in.Name, role, in.ExpiresAt)
+	}
 	if err != nil {
 		return nil, err
 	}
