@@ -130,10 +130,20 @@ func TestStoreAndPublishingThatFailRaiseAlarms(t *testing.T) {
 		}
 		st.SetDown(false)
 		time.Sleep(2 * time.Second)
+		// Reads work; whether writes do shows when one has succeeded.
+		if a := alarm(s, control.AlarmStore); a == nil || a.Subject != "writes" {
+			t.Errorf("alarm %+v before anything was written", a)
+		}
+		if err := s.Report(t.Context(), "r1", control.Report{}); err != nil {
+			t.Fatal(err)
+		}
 		for _, code := range []control.AlarmCode{control.AlarmStore, control.AlarmPublishing} {
 			if a := alarm(s, code); a != nil {
 				t.Errorf("alarm %+v though it works again", a)
 			}
+		}
+		if err := s.Report(t.Context(), "r1", control.Report{Leaving: true}); err != nil {
+			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		for _, a := range s.Alarms() {

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -129,7 +130,7 @@ func (w *work) putCell(c *Cell) error {
 	switch r, err := w.find(c.ID); {
 	case err == nil:
 		u, usageRev = r.usage, r.usageRev
-	case c.Revision > 0:
+	case c.Revision > 0 || !errors.Is(err, cellway.ErrNotFound):
 		return err
 	}
 	var err error

@@ -197,14 +197,8 @@ func (s *Service) Retire(ctx context.Context, call Call, id cellway.CellID, at c
 		if c.Usage.Tenants > 0 {
 			return fmt.Errorf("cell %s still has %d tenants: %w", id, c.Usage.Tenants, cellway.ErrInUse)
 		}
-		// A key that is refused in the router may have its data there all the same.
-		held, err := page(w.tx, kindOverride, "data="+string(id), "", 1, func(*Override, cellway.Revision) {})
-		if err != nil {
+		if err := w.mayLose(id); err != nil {
 			return err
-		}
-		if len(held.Items) > 0 {
-			o := held.Items[0]
-			return fmt.Errorf("cell %s still has the data of key %s, which has a %s: %w", id, o.Key, o.Kind, cellway.ErrInUse)
 		}
 		c.Revision, c.State = at, cellway.CellRetired
 		if err := w.putCell(&c.Cell); err != nil {
@@ -215,4 +209,18 @@ func (s *Service) Retire(ctx context.Context, call Call, id cellway.CellID, at c
 		return nil
 	})
 	return c, ch, err
+}
+
+// mayLose refuses to end a cell that has the data of a key which is refused in
+// the router, so that no cell owns it.
+func (w *work) mayLose(id cellway.CellID) error {
+	if w.m == nil || w.m.Settings().Stateless {
+		return nil
+	}
+	held, err := page(w.tx, kindOverride, "data="+string(id), "", 1, setOverrideRevision)
+	if err != nil || len(held.Items) == 0 {
+		return err
+	}
+	o := held.Items[0]
+	return fmt.Errorf("cell %s still has the data of key %s, which has a %s: %w", id, o.Key, o.Kind, cellway.ErrInUse)
 }

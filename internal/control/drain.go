@@ -38,7 +38,7 @@ func (s *Service) Undrain(ctx context.Context, call Call, id cellway.CellID, adm
 }
 
 func (s *Service) setAdmit(ctx context.Context, call Call, id cellway.CellID, act string, to func(*work, Cell) (uint8, error)) (c CellStatus, ch Change, err error) {
-	ch, err = s.write(ctx, call, func(w *work) error {
+	ch, err = s.writeSoon(ctx, call, func(w *work) error {
 		old, err := getCell(w.tx, id)
 		if err != nil {
 			return err

@@ -47,10 +47,8 @@ func (s *Service) Fold(ctx context.Context) error {
 // many bytes. The work is done out of turn, and the base is put into the store
 // before anything waits for it; what was accepted meanwhile is applied again.
 func (s *Service) fold(ctx context.Context, least int) error {
-	select {
-	case s.folding <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := acquire(ctx, s.folding); err != nil {
+		return err
 	}
 	defer func() { <-s.folding }()
 	at := *s.head.Load()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,43 @@ func (p *pausing) PutBlob(ctx context.Context, digest [32]byte, blob []byte) err
 		<-p.resume
 	}
 	return p.Store.PutBlob(ctx, digest, blob)
+}
+
+// A slow store takes its time for each update.
+type slow struct{ control.Store }
+
+func (s slow) Update(ctx context.Context, write func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(tx store.Tx) error {
+		time.Sleep(100 * time.Millisecond)
+		return write(tx)
+	})
+}
+
+// However many writes wait, a drain overtakes them.
+func TestDrainOvertakesTheWritesOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow{memstore.New()})
+		fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 3)
+		time.Sleep(time.Second)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() { register(t, s, cellway.TenantID(fmt.Sprintf("t%d", i))) })
+		}
+		time.Sleep(time.Second)
+		begin := time.Now()
+		_, c, err := s.Drain(t.Context(), by, "cell-001", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(begin); d > 400*time.Millisecond {
+			t.Errorf("it waited %v", d)
+		}
+		published(t, s, c)
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("it was published after %v", d)
+		}
+		wg.Wait()
+	})
 }
 
 // A version that is being made while changes come is not the last one.

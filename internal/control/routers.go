@@ -125,7 +125,7 @@ func (s *Service) Report(ctx context.Context, id string, rep Report) error {
 		r.Behind = now
 	}
 	save := now.Sub(r.saved) >= saveRouterEvery
-	copied := *r
+	copied := r.kept()
 	g.tell()
 	g.mu.Unlock()
 
@@ -181,6 +181,14 @@ func (s *Service) Routers() []Router {
 	return out
 }
 
+// kept is what is written down of a router: not its numbers, which are large and
+// of a moment.
+func (r *Router) kept() Router {
+	out := *r
+	out.Report.Cells = nil
+	return out
+}
+
 func (r *Router) at(now time.Time) Router {
 	out := *r
 	out.Live = now.Sub(r.LastSeen) < Lease
@@ -206,7 +214,7 @@ func (s *Service) ForgetRouter(ctx context.Context, call Call, id string) error 
 	}
 	if _, err := s.write(ctx, call, func(w *work) error {
 		w.aside = true
-		w.record("router.forget", "router/"+id, r, nil)
+		w.record("router.forget", "router/"+id, r.kept(), nil)
 		return deleteRouter(w.tx, id)
 	}); err != nil || call.DryRun {
 		return err

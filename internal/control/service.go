@@ -45,6 +45,10 @@ type Service struct {
 	// What the store holds back until a person has confirmed it, as last seen.
 	restored atomic.Pointer[Restored]
 
+	// A write that is not urgent puts a token into lane before it waits for its
+	// turn, so that a drain waits for two writes at most, however many there are.
+	lane chan struct{}
+
 	// Whoever has put a token into turn may write to the store, and owns what
 	// follows, so that memory follows the store in the store's order. The atomic
 	// ones are read at any time.
@@ -66,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		store: cfg.Store, signers: cfg.Signers, sinks: cfg.Sinks, log: cfg.Log,
 		routers: newRegistry(time.Now()), hub: newHub(), queue: newQueue(), overdue: newOverdue(), stats: &counters{},
-		turn: make(chan struct{}, 1), folding: make(chan struct{}, 1),
+		lane: make(chan struct{}, 1), turn: make(chan struct{}, 1), folding: make(chan struct{}, 1),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -102,12 +106,15 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // take waits for the turn to write.
-func (s *Service) take(ctx context.Context) error {
+func (s *Service) take(ctx context.Context) error { return acquire(ctx, s.turn) }
+
+// acquire puts a token into c.
+func acquire(ctx context.Context, c chan struct{}) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	select {
-	case s.turn <- struct{}{}:
+	case c <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -121,26 +128,26 @@ func (s *Service) release() { <-s.turn }
 func (s *Service) view(ctx context.Context, read func(store.Tx) error) error {
 	ran := false
 	err := s.store.View(ctx, func(tx store.Tx) error { ran = true; return read(tx) })
-	s.noteStore(ran, err)
+	s.noteStore("reads", ran, err)
 	return err
 }
 
-// update writes in one transaction.
+// update writes in one transaction. That writes work shows only in one that
+// succeeds: a full disk lets all of a transaction pass but its end.
 func (s *Service) update(ctx context.Context, write func(store.Tx) error) error {
-	ran := false
-	err := s.store.Update(ctx, func(tx store.Tx) error { ran = true; return write(tx) })
-	s.noteStore(ran, err)
+	err := s.store.Update(ctx, write)
+	s.noteStore("writes", err == nil, err)
 	return err
 }
 
 // noteStore remembers whether the store works.
-func (s *Service) noteStore(ran bool, err error) {
+func (s *Service) noteStore(subject string, works bool, err error) {
 	switch {
 	case errors.Is(err, cellway.ErrStoreDown):
 		s.stats.storeErrors.Add(1)
-		s.health.fail(AlarmStore, "store", err)
-	case ran:
-		s.health.end(AlarmStore, "store")
+		s.health.fail(AlarmStore, subject, err)
+	case works:
+		s.health.end(AlarmStore, subject)
 	}
 }
 

@@ -87,6 +87,15 @@ type work struct {
 // write is the one path of every write. do may be called more than once, and
 // what it sets outside counts from the last time.
 func (s *Service) write(ctx context.Context, call Call, do func(*work) error) (Change, error) {
+	if err := acquire(ctx, s.lane); err != nil {
+		return Change{}, err
+	}
+	defer func() { <-s.lane }()
+	return s.writeSoon(ctx, call, do)
+}
+
+// writeSoon is write for what must not wait for the writes of others.
+func (s *Service) writeSoon(ctx context.Context, call Call, do func(*work) error) (Change, error) {
 	const tries = 3
 	for try := 1; ; try++ {
 		c, err := s.writeOnce(ctx, call, try == tries, do)
