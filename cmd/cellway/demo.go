@@ -37,7 +37,12 @@ requests. Then acts are played, one after the other:
 
 On a terminal you see the fleet live, and keys play more acts. At the end stands the
 share of tenants that each act touched, beside the share that was predicted: the
-target's tenants, by the map. It exits with 1 if an act was not contained.
+target's tenants, by the map. It exits with 1 if an act was not contained. If answers
+were only late, and late with nothing wrong too, the act is inconclusive: the machine
+is too busy to tell.
+
+The demo ends with its script. With --script none nothing is played by itself, and with
+--keep the fleet stays after the script: both until you quit.
 
 Nothing is left behind: all files are in a temporary folder, and all processes end
 with this one.`,
@@ -50,7 +55,7 @@ with this one.`,
 	}
 	f := c.Flags()
 	f.StringVar(&cfg.Script, "script", "all", "acts to play: all, names with commas between, or none")
-	f.DurationVar(&cfg.For, "for", 90*time.Second, "how long the script takes in all, with the start of the fleet")
+	f.DurationVar(&cfg.For, "for", 90*time.Second, "how long the script takes in all, with the start of the fleet; a slow machine takes longer")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the fleet running after the script, and print its addresses")
 	f.IntVar(&cfg.Cells, "cells", 4, "how many cells, 2 to 64")
 	f.IntVar(&cfg.Routers, "routers", 2, "how many routers, 1 to 8")
@@ -63,6 +68,9 @@ with this one.`,
 
 // errSpread ends a demo in which somebody was touched who should not have been.
 var errSpread = errors.New("an act came out otherwise than it must; see the verdicts")
+
+// errBusy ends a demo whose machine was too busy to tell.
+var errBusy = errors.New("inconclusive: this machine is too busy; try again with more time (--for) or fewer tenants (--tenants)")
 
 func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 	// A terminal that is closed must not leave a fleet behind.
@@ -82,6 +90,8 @@ func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 	switch {
 	case errors.Is(err, cellway.ErrInvalid):
 		return usageError{err}
+	case err == nil && r.Inconclusive():
+		return errBusy
 	case err == nil && !r.AsExpected():
 		return errSpread
 	}

@@ -183,28 +183,46 @@ func (d *director) warmUp(ctx context.Context) error {
 	for range 5 {
 		p := d.slow.apply(d.scriptPace(d.script))
 		d.load.SetRate(p.cover, p.skew)
-		rec, err := d.load.Begin(time.Second)
+		p99, err := d.sample(ctx, warmLimit)
 		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(warmTime):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		res, err := rec.Close(ctx)
-		if err != nil {
-			return err
-		}
-		var p99 time.Duration
-		for _, c := range res.Cells {
-			p99 = max(p99, c.P99)
-		}
-		if !d.judge(p99, res.Limit) {
+		if !d.judge(p99, warmLimit) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// warmLimit is what warming up holds latencies against: that of every act.
+const warmLimit = time.Second
+
+// sample returns the worst p99 of a cell while the load runs and nothing is
+// wrong.
+func (d *director) sample(ctx context.Context, limit time.Duration) (p99 time.Duration, err error) {
+	rec, err := d.load.Begin(limit)
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-time.After(warmTime):
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	res, err := rec.Close(ctx)
+	for _, c := range res.Cells {
+		p99 = max(p99, c.P99)
+	}
+	return p99, err
+}
+
+// busy looks whether the machine is too busy to tell late answers from a
+// fault: under the load of an act, with nothing wrong, they are late as well.
+func (d *director) busy(ctx context.Context, p pace, limit time.Duration) (bool, error) {
+	d.tell("answers were late and none failed: see whether they are late with nothing wrong, too")
+	d.load.SetRate(p.cover, p.skew)
+	p99, err := d.sample(ctx, limit)
+	return p99 > time.Duration(lateShare*float64(limit)), err
 }
 
 // scriptPace is that of each of so many acts in the time that is left.
@@ -258,9 +276,15 @@ func (d *director) next(ctx context.Context) error {
 	}
 	d.tell(fmt.Sprintf("act %s%s: %s", c.act.Name, on, c.act.Title))
 	d.load.SetRate(p.cover, p.skew)
+	wasSlow := d.slow.closed > 0
 	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, Hold: hold, End: now.end})
 	if err == nil && !c.act.Control {
 		d.judge(elsewhere(out), c.act.Limit)
+		if out.OnlyLate() {
+			if out.Inconclusive = wasSlow; !wasSlow {
+				out.Inconclusive, err = d.busy(ctx, p, c.act.Limit)
+			}
+		}
 	}
 	d.calm()
 	d.mu.Lock()
@@ -278,7 +302,10 @@ func (d *director) next(ctx context.Context) error {
 		return err
 	}
 	verdict := "contained"
-	if !out.Contained {
+	switch {
+	case out.Inconclusive:
+		verdict = "inconclusive: this machine is too busy"
+	case !out.Contained:
 		verdict = "not contained"
 	}
 	d.tell(fmt.Sprintf("%s: touched %.1f %% of tenants, predicted %.1f %%: %s", out.Name, 100*out.TouchedShare, 100*out.PredictedShare, verdict))

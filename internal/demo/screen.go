@@ -136,7 +136,12 @@ func (d *director) hints() []string {
 	if d.chosen == "" {
 		return nil // nothing answers yet
 	}
+	ends := "the fleet stays until you quit"
+	if d.script > 0 && !d.cfg.Keep {
+		ends = "the fleet ends with the script; to play on, start it with --keep or --script none"
+	}
 	return []string{
+		ends,
 		"try: " + curl(d.fleet.Home().Endpoints[0], string(d.runner.Tenants[0])),
 		"control plane: " + d.fleet.ControlURL(),
 	}

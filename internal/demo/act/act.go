@@ -36,9 +36,10 @@ type Act struct {
 
 // A Step is one deed.
 type Step struct {
-	At  float64 // Steps only: the share of the act's window that has passed
-	Say string  // what people read; {target} and {tenant} are filled in
-	Do  func(ctx context.Context, s Stage) error
+	At    float64 // Steps only: the share of the act's window that has passed
+	Say   string  // what people read; {target} and {tenant} are filled in
+	Do    func(ctx context.Context, s Stage) error
+	Pause float64 // Repair only: wait for this share of the window first, so that the step before can be seen
 }
 
 // A Stage is where a step happens.
@@ -59,6 +60,9 @@ const (
 	poisonRate  = 25 // poisoned orders a second
 	failPercent = 60 // of a bad release's requests
 )
+
+// undrainPause is the share of a drain's window between two steps back in.
+const undrainPause = 0.08
 
 // All returns every act in the order of the script.
 func All() []Act {
@@ -94,7 +98,7 @@ func Named(script string) ([]Act, error) {
 func killCell() Act {
 	return Act{
 		Name: "kill-cell", Title: "a cell's process is killed", Aimed: true, Harm: true, Limit: limit,
-		Steps: []Step{{0.05, "SIGKILL to {target}", func(ctx context.Context, s Stage) error {
+		Steps: []Step{{At: 0.05, Say: "SIGKILL to {target}", Do: func(ctx context.Context, s Stage) error {
 			return s.Fleet.Kill(ctx, s.Target)
 		}}},
 		Repair: []Step{{Say: "start {target} again", Do: startTarget}},
@@ -106,7 +110,7 @@ func startTarget(ctx context.Context, s Stage) error { return s.Fleet.Start(ctx,
 func hangCell() Act {
 	return Act{
 		Name: "hang-cell", Title: "a cell stops answering but keeps its connections", Aimed: true, Harm: true, Limit: limit,
-		Steps: []Step{{0.05, "SIGSTOP to {target}", func(ctx context.Context, s Stage) error {
+		Steps: []Step{{At: 0.05, Say: "SIGSTOP to {target}", Do: func(ctx context.Context, s Stage) error {
 			return s.Fleet.Suspend(ctx, s.Target)
 		}}},
 		Repair: []Step{{Say: "SIGCONT to {target}", Do: func(ctx context.Context, s Stage) error {
@@ -119,10 +123,10 @@ func poisonTenant() Act {
 	return Act{
 		Name: "poison-tenant", Title: "a tenant's requests crash its cell, until it is quarantined", Aimed: true, Harm: true, Limit: limit,
 		Steps: []Step{
-			{0.05, "{tenant} sends orders that crash {target}", func(_ context.Context, s Stage) error {
+			{At: 0.05, Say: "{tenant} sends orders that crash {target}", Do: func(_ context.Context, s Stage) error {
 				return s.Load.Surge(s.Tenant, poisonRate)
 			}},
-			{0.6, "quarantine {tenant}", func(ctx context.Context, s Stage) error {
+			{At: 0.6, Say: "quarantine {tenant}", Do: func(ctx context.Context, s Stage) error {
 				return s.Fleet.Quarantine(ctx, s.Tenant)
 			}},
 		},
@@ -137,7 +141,7 @@ func poisonTenant() Act {
 func badDeploy() Act {
 	return Act{
 		Name: "bad-deploy", Title: "a bad release is deployed to a cell", Aimed: true, Harm: true, Limit: limit,
-		Steps: []Step{{0.05, fmt.Sprintf("deploy a release that fails %d %% of requests to {target}", failPercent), func(ctx context.Context, s Stage) error {
+		Steps: []Step{{At: 0.05, Say: fmt.Sprintf("deploy a release that fails %d %% of requests to {target}", failPercent), Do: func(ctx context.Context, s Stage) error {
 			return s.Fleet.Deploy(ctx, s.Target, failPercent)
 		}}},
 		Repair: []Step{{Say: "roll {target} back", Do: func(ctx context.Context, s Stage) error {
@@ -149,10 +153,10 @@ func badDeploy() Act {
 func drainUndrain() Act {
 	a := Act{
 		Name: "drain-undrain", Title: "a cell is drained, then let in again in steps", Aimed: true, Harm: true, Limit: limit,
-		Steps: []Step{{0.05, "drain {target}", setAdmit(0)}},
+		Steps: []Step{{At: 0.05, Say: "drain {target}", Do: setAdmit(0)}},
 	}
-	for _, admit := range []uint8{1, 5, 25, 50, 100} {
-		a.Repair = append(a.Repair, Step{Say: fmt.Sprintf("undrain {target} to %d %%", admit), Do: setAdmit(admit)})
+	for i, admit := range []uint8{1, 5, 25, 50, 100} {
+		a.Repair = append(a.Repair, Step{Say: fmt.Sprintf("undrain {target} to %d %%", admit), Do: setAdmit(admit), Pause: undrainPause * float64(min(1, i))})
 	}
 	return a
 }
@@ -164,7 +168,7 @@ func setAdmit(admit uint8) func(context.Context, Stage) error {
 func controlPlaneKilled() Act {
 	return Act{
 		Name: "control-plane-killed", Title: "the control plane's process is killed", Limit: limit,
-		Steps:  []Step{{0.05, "SIGKILL to the control plane", killControl}},
+		Steps:  []Step{{At: 0.05, Say: "SIGKILL to the control plane", Do: killControl}},
 		Repair: []Step{{Say: "start the control plane again", Do: startControl}},
 	}
 }
@@ -176,8 +180,8 @@ func routersRestarted() Act {
 	return Act{
 		Name: "routers-restarted", Title: "the routers restart one after the other while the control plane is down", Limit: limit,
 		Steps: []Step{
-			{0.05, "SIGKILL to the control plane", killControl},
-			{0.1, "restart one router after the other", func(ctx context.Context, s Stage) error {
+			{At: 0.05, Say: "SIGKILL to the control plane", Do: killControl},
+			{At: 0.1, Say: "restart one router after the other", Do: func(ctx context.Context, s Stage) error {
 				return s.Fleet.RestartRouters(ctx)
 			}},
 		},
@@ -188,10 +192,10 @@ func routersRestarted() Act {
 // corruptMap serves good maps again within its window: routers don't ask a
 // source that answers nonsense in a hot loop, so they need a moment to notice.
 func corruptMap() Act {
-	mend := Step{0.4, "serve good maps again", func(ctx context.Context, s Stage) error { return s.Fleet.MendMap(ctx) }}
+	mend := Step{At: 0.4, Say: "serve good maps again", Do: func(ctx context.Context, s Stage) error { return s.Fleet.MendMap(ctx) }}
 	return Act{
 		Name: "corrupt-map", Title: "a corrupt map is served to the routers", Limit: limit,
-		Steps: []Step{{0.05, "damage every map on its way to the routers", func(ctx context.Context, s Stage) error {
+		Steps: []Step{{At: 0.05, Say: "damage every map on its way to the routers", Do: func(ctx context.Context, s Stage) error {
 			return s.Fleet.CorruptMap(ctx)
 		}}, mend},
 		Repair: []Step{{Say: "see that every router has the newest map", Do: mend.Do}},
@@ -205,7 +209,7 @@ func sharedFate() Act {
 		Name: "shared-fate", Title: "the control: the same tenants on one shared stack, which is killed",
 		Aimed: true, Harm: true, Control: true, Limit: limit,
 		Before: []Step{{Say: "all tenants go to one shared process", Do: useShared}},
-		Steps: []Step{{0.05, "SIGKILL to the process that has the tenants of {target}", func(ctx context.Context, s Stage) error {
+		Steps: []Step{{At: 0.05, Say: "SIGKILL to the process that has the tenants of {target}", Do: func(ctx context.Context, s Stage) error {
 			return s.Fleet.KillShared(ctx)
 		}}},
 		Repair: []Step{{Say: "start the shared process again", Do: func(ctx context.Context, s Stage) error {

@@ -34,6 +34,10 @@ type Play struct {
 // pollEvery is how often the load is asked how far it has come.
 const pollEvery = 20 * time.Millisecond
 
+// maxPause is the longest pause between two steps of a repair: long enough to be
+// seen, however long the act.
+const maxPause = time.Second
+
 // Play plays one act and returns its outcome. After an error the act is
 // undone as far as can be, unless ctx has ended.
 //
@@ -67,7 +71,7 @@ func (r *Runner) play(ctx context.Context, p Play) (report.Act, error) {
 		r.Began(rec)
 	}
 	failure := r.harm(ctx, s, p, rec, began)
-	if err := r.all(ctx, s, p.Act.Repair); err != nil {
+	if err := r.repair(ctx, s, p); err != nil {
 		failure = errors.Join(failure, err)
 	}
 	if failure == nil {
@@ -125,6 +129,20 @@ func (r *Runner) harm(ctx context.Context, s Stage, p Play, rec *load.Record, be
 		return err
 	}
 	return untilRounds(ctx, rec, 1, p.End)
+}
+
+// repair performs the steps of an act's repair, with their pauses, to the last,
+// whatever fails.
+func (r *Runner) repair(ctx context.Context, s Stage, p Play) error {
+	var failure error
+	for _, step := range p.Act.Repair {
+		pause := min(maxPause, time.Duration(step.Pause*float64(p.Window)))
+		if err := until(ctx, time.Now().Add(pause), nil); err != nil {
+			return errors.Join(failure, err)
+		}
+		failure = errors.Join(failure, r.do(ctx, s, step))
+	}
+	return failure
 }
 
 // all performs steps to the last, whatever fails.

@@ -33,10 +33,11 @@ type Act struct {
 	Tenants        int            `json:"tenants"`
 	Touched        int            `json:"touched"` // tenants
 	Contained      bool           `json:"contained"`
-	LimitMS        float64        `json:"limit_ms"`     // the latency above which a request touches its tenant
-	Seconds        float64        `json:"seconds"`      // how long it took
-	MinRequests    int            `json:"min_requests"` // what the quietest tenant sent
-	Rerouted       int            `json:"rerouted"`     // requests that went to the other router after a connect failure
+	Inconclusive   bool           `json:"inconclusive,omitempty"` // not contained by late answers alone, on a machine that was too busy to tell
+	LimitMS        float64        `json:"limit_ms"`               // the latency above which a request touches its tenant
+	Seconds        float64        `json:"seconds"`                // how long it took
+	MinRequests    int            `json:"min_requests"`           // what the quietest tenant sent
+	Rerouted       int            `json:"rerouted"`               // requests that went to the other router after a connect failure
 	Cells          []Cell         `json:"cells"`
 }
 
@@ -99,6 +100,20 @@ func Judge(s Scene, r load.Result) Act {
 	return a
 }
 
+// OnlyLate reports whether an act of the fleet was not contained because of late
+// answers alone: nobody failed whom it should not have touched.
+func (a Act) OnlyLate() bool {
+	if a.Contained || a.Control {
+		return false
+	}
+	for _, c := range a.Cells {
+		if c.ID != a.Target && c.Errors > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Add appends an act's outcome.
 func (r *Report) Add(a Act) {
 	r.Acts = append(r.Acts, a)
@@ -120,6 +135,21 @@ func (r *Report) AsExpected() bool {
 		}
 	}
 	return true
+}
+
+// Inconclusive reports whether nothing but inconclusive acts came out otherwise
+// than they must, and at least one did.
+func (r *Report) Inconclusive() bool {
+	some := false
+	for _, a := range r.Acts {
+		switch {
+		case a.Inconclusive:
+			some = true
+		case a.Contained == a.Control:
+			return false
+		}
+	}
+	return some
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

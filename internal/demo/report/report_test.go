@@ -179,3 +179,39 @@ The same tenants on one shared stack: 100.0 % touched.
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+// Late answers on a machine that was too busy say nothing of the fleet; a
+// failure does on any.
+func TestInconclusiveActsAreToldApart(t *testing.T) {
+	late := Judge(Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0001": "~", "tenant-0002": "!"}))
+	failed := Judge(Scene{Name: "hang-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0001": "!"}))
+	good := Judge(Scene{Name: "bad-deploy", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0002": "~"}))
+	if !late.OnlyLate() || failed.OnlyLate() || good.OnlyLate() {
+		t.Fatalf("only late: %v, %v, %v", late.OnlyLate(), failed.OnlyLate(), good.OnlyLate())
+	}
+	late.Inconclusive = true
+	var r Report
+	r.Add(late)
+	r.Add(good)
+	if r.Contained || r.AsExpected() || !r.Inconclusive() {
+		t.Errorf("contained %v, as expected %v, inconclusive %v", r.Contained, r.AsExpected(), r.Inconclusive())
+	}
+	var b strings.Builder
+	if err := r.Table(&b); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(b.String(), "inconclusive: this machine is too busy") != 2 || strings.Contains(b.String(), "NOT CONTAINED") {
+		t.Errorf("got\n%s", b.String())
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `"contained":false,"inconclusive":true`) {
+		t.Errorf("got %s", text)
+	}
+	r.Add(failed)
+	if r.Inconclusive() {
+		t.Error("a failure was taken for a busy machine")
+	}
+}

@@ -46,6 +46,8 @@ func (a Act) verdict() string {
 		return "spread to all"
 	case a.Contained:
 		return "contained"
+	case a.Inconclusive:
+		return "inconclusive: this machine is too busy"
 	default:
 		return "NOT CONTAINED"
 	}
@@ -68,7 +70,7 @@ func (a Act) excuse() string {
 }
 
 func (r *Report) summary() string {
-	acts, contained := 0, 0
+	acts, contained, inconclusive := 0, 0, 0
 	worst := 0.0
 	for _, a := range r.Acts {
 		if a.Control {
@@ -79,11 +81,17 @@ func (r *Report) summary() string {
 		if a.Contained {
 			contained++
 		}
+		if a.Inconclusive {
+			inconclusive++
+		}
 	}
 	b := &strings.Builder{}
 	if acts > 0 {
 		fmt.Fprintf(b, "%d of %d acts contained. The worst touched %s of %d tenants; a fleet of %d cells predicts 1/%d = %s.\n",
 			contained, acts, percent(worst), r.Tenants, r.Cells, r.Cells, percent(1/float64(max(1, r.Cells))))
+	}
+	if inconclusive > 0 {
+		fmt.Fprintf(b, "%d inconclusive: this machine is too busy. Answers were late where nothing was wrong too; try again with more time (--for) or fewer tenants.\n", inconclusive)
 	}
 	for _, a := range r.Acts {
 		if a.Control {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,7 +31,8 @@ type pen struct {
 
 // Draw returns the picture of a state in at most height lines of at most width
 // columns, without colours if plain. What does not fit is cut off the log
-// first, then off the played acts, then off the end.
+// first, then off the played acts; then the hints go, then the empty lines, then
+// the last of what is above the keys, which stay.
 func Draw(s State, width, height int, plain bool) string {
 	head, foot := &pen{width: width, plain: plain}, &pen{width: width, plain: plain}
 	head.title(s)
@@ -38,6 +40,14 @@ func Draw(s State, width, height int, plain bool) string {
 	head.cells(s)
 	head.parts(s)
 	foot.keys(s)
+	if len(head.lines)+len(foot.lines)+len(s.Hints) <= height {
+		foot.hints(s)
+	}
+	if len(head.lines)+len(foot.lines) > height {
+		empty := func(line string) bool { return line == "" }
+		head.lines, foot.lines = slices.DeleteFunc(head.lines, empty), slices.DeleteFunc(foot.lines, empty)
+		head.lines = head.lines[:min(len(head.lines), max(0, height-len(foot.lines)))]
+	}
 	head.results(s.Results, height-len(head.lines)-len(foot.lines)-minLog)
 	log := &pen{width: width, plain: plain}
 	log.events(s.Events, height-len(head.lines)-len(foot.lines))
@@ -223,6 +233,8 @@ func (p *pen) results(acts []report.Act, lines int) {
 		switch {
 		case a.Control && !a.Contained:
 			verdict = p.ink(yellow, "spread to all, as without cells")
+		case a.Inconclusive:
+			verdict = p.ink(yellow, "inconclusive: too busy")
 		case !a.Contained:
 			verdict = p.ink(red, "NOT CONTAINED")
 		case a.Control:
@@ -260,6 +272,9 @@ func (p *pen) keys(s State) {
 	if len(s.Keys) > 0 {
 		p.line(pieces...)
 	}
+}
+
+func (p *pen) hints(s State) {
 	for _, h := range s.Hints {
 		p.line(p.ink(dim, "  "+h))
 	}

@@ -201,3 +201,20 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
+
+// Somebody with a small terminal needs to know how to get out of it.
+func TestTheKeysStayInASmallTerminal(t *testing.T) {
+	s := someState()
+	for i := range 8 {
+		s.Cells = append(s.Cells, Cell{Live: load.Live{Cell: cellway.CellID(fmt.Sprintf("cell-%03d", i+5))}, Condition: Condition{"up", Well}})
+	}
+	for _, size := range []struct{ width, height, cells int }{{70, 20, 11}, {70, 12, 4}, {110, 40, 12}} {
+		got := Draw(s, size.width, size.height, true)
+		if n := strings.Count(got, "\n") + 1; n > size.height || !strings.Contains(got, "q quit") || !strings.Contains(got, "k kill") {
+			t.Errorf("%d lines at %dx%d:\n%s", n, size.width, size.height, got)
+		}
+		if !strings.Contains(got, fmt.Sprintf(" cell-%03d ", size.cells)) {
+			t.Errorf("fewer than %d cells at %dx%d:\n%s", size.cells, size.width, size.height, got)
+		}
+	}
+}
