@@ -224,6 +224,22 @@ func TestAStoreThatFailsLeavesOpenWhatBecameOfAWrite(t *testing.T) {
 	if _, err := c.Drain(t.Context(), "cell-001", 0, "", client.Write{DryRun: true}); errors.Is(err, client.ErrUnanswered) || !errors.Is(err, cellway.ErrStoreDown) {
 		t.Errorf("a dry run, which keeps nothing: %v", err)
 	}
+	for status, code := range map[int]string{500: api.CodeInternal, 502: "", 504: ""} {
+		c := dial(t, func(w http.ResponseWriter, r *http.Request) {
+			answer(w, status, api.Problem{Code: code, Status: status})
+		})
+		if _, err := c.Drain(t.Context(), "cell-001", 0, "", client.Write{}); !errors.Is(err, client.ErrUnanswered) {
+			t.Errorf("a write that is answered %d: %v", status, err)
+		}
+	}
+	for status, code := range map[int]string{409: api.CodeGate, 503: api.CodeNotReady} {
+		c := dial(t, func(w http.ResponseWriter, r *http.Request) {
+			answer(w, status, api.Problem{Code: code, Status: status})
+		})
+		if _, err := c.Drain(t.Context(), "cell-001", 0, "", client.Write{}); err == nil || errors.Is(err, client.ErrUnanswered) {
+			t.Errorf("a write that is refused with %s: %v", code, err)
+		}
+	}
 	if err := c.ConfirmRestore(t.Context(), api.RestoreConfirmation{}); !errors.Is(err, client.ErrUnanswered) {
 		t.Errorf("an act: %v", err)
 	}

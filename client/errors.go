@@ -9,8 +9,8 @@ import (
 	"github.com/cellway/cellway/api"
 )
 
-// ErrUnanswered is the error of a write whose answer was lost, or whose store
-// failed under it: nobody knows whether it took effect. Read the record to find
+// ErrUnanswered is the error of a write whose answer was lost, or was a fault
+// on the way, as of the store: nobody knows whether it took effect. Read the record to find
 // out.
 var ErrUnanswered = errors.New("no answer came, so it may have taken effect or not")
 
@@ -32,7 +32,8 @@ type Error struct {
 }
 
 // Is reports whether target is [ErrUnanswered] and e leaves open whether the
-// write took effect: a store that failed may have kept it.
+// write took effect: a store that failed may have kept it, and behind a proxy
+// that failed the control plane may have gone on.
 func (e *Error) Is(target error) bool { return target == ErrUnanswered && e.unsure }
 
 func (e *Error) Error() string {

@@ -294,7 +294,9 @@ func success(resp *http.Response, r request) (*http.Response, error) {
 		e.Problem = api.Problem{Detail: fmt.Sprintf("%s: %s, and the answer is not the control plane's: %.200q", e.Op, resp.Status, text)}
 	}
 	e.Status = resp.StatusCode
-	e.unsure = e.Code == api.CodeStoreDown && r.method != http.MethodGet && r.query.Get("dry_run") == ""
+	// What is not ready refuses before anything happens. Any other fault, and
+	// that of a proxy, may have come after.
+	e.unsure = e.Status >= 500 && e.Code != api.CodeNotReady && r.method != http.MethodGet && r.query.Get("dry_run") == ""
 	return nil, e
 }
 
