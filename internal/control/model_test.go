@@ -48,9 +48,9 @@ func TestRandomLivesEndInAgreement(t *testing.T) {
 }
 
 const (
-	modelRounds  = 4
+	modelRounds  = 3
 	modelPeople  = 4
-	modelActs    = 40
+	modelActs    = 30
 	modelTenants = 12 // of each person
 	modelCells   = 5
 )
@@ -84,7 +84,7 @@ func (l *lives) live(t *testing.T, set routemap.Settings) {
 	stop()
 	for range modelRounds {
 		for range 3 {
-			l.st.Fail(1+l.rng.IntN(200), fault.Modes()[1+l.rng.IntN(2)])
+			l.st.Fail(1+l.rng.IntN(150), fault.Modes()[1+l.rng.IntN(2)])
 		}
 		var nodes []*control.Service
 		var stops []func()

@@ -133,7 +133,8 @@ func TestWhatWaitsForASignerIsPublishedInTheEnd(t *testing.T) {
 		}
 		sick.fail.Store(false)
 		time.Sleep(2 * time.Second)
-		if v := s.Newest().Map.Version(); v != before+1 {
+		// One, or two if the drain came in the middle of the last try.
+		if v := s.Newest().Map.Version(); v <= before || v > before+2 {
 			t.Errorf("%d versions for what waited", v-before)
 		}
 		agree(t, s)
@@ -253,8 +254,9 @@ func TestChangeLargerThanAnyOverlayIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, memstore.New())
 		fleet(t, s, routemap.Settings{}, 3)
-		for i := range 6000 {
-			register(t, s, cellway.TenantID(fmt.Sprintf("a-tenant-with-a-long-name-%06d", i)))
+		const n = 1600
+		for i := range n {
+			register(t, s, cellway.TenantID(fmt.Sprintf("%0*d", cellway.MaxKeyPart, i)))
 		}
 		f, _ := s.Fleet(t.Context())
 		f.Strict = true
@@ -263,7 +265,7 @@ func TestChangeLargerThanAnyOverlayIsTaken(t *testing.T) {
 			return err
 		})
 		time.Sleep(time.Second)
-		if m := s.Newest().Map; m.Keys() != 6000 {
+		if m := s.Newest().Map; m.Keys() != n {
 			t.Errorf("%d keys", m.Keys())
 		}
 		agree(t, s)
