@@ -3,6 +3,8 @@ package demo
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -228,5 +230,37 @@ func TestProgressIsALinePerEventWithoutAView(t *testing.T) {
 	}
 	if len(d.events) != maxEvents {
 		t.Errorf("%d events are kept", len(d.events))
+	}
+}
+
+// Late answers are blamed on the machine only if they are late with nothing
+// wrong, too.
+func TestABusyMachineIsLookedForWithNothingWrong(t *testing.T) {
+	for _, tc := range []struct {
+		takes time.Duration
+		busy  bool
+	}{{0, false}, {400 * time.Millisecond, true}} {
+		t.Run(tc.takes.String(), func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(tc.takes) }))
+			defer server.Close()
+			d := stillDirector(t)
+			if err := d.load.SetOwners(func(cellway.TenantID) cellway.CellID { return "cell-001" }); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.load.Use(load.Stack{Endpoints: []string{server.URL}}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- d.load.Run(ctx) }()
+			busy, err := d.busy(ctx, pace{cover: minCover}, time.Second)
+			if err != nil || busy != tc.busy {
+				t.Errorf("answers that take %v: busy %v, %v", tc.takes, busy, err)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
