@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,6 +177,9 @@ func (m manual) check(line string) string {
 	if _, ok := m[command]; !ok {
 		return "" // not ours
 	}
+	if len(words) > 2 && words[1] == "completion" && slices.Contains(list("bash", "zsh", "fish", "powershell"), words[2]) {
+		return "" // cobra's own, which the reference leaves out
+	}
 	for _, word := range words[1:] {
 		if _, ok := m[command+" "+word]; !ok {
 			if word[0] != '-' && len(subcommands(strings.Join(m[command], ""))) > 0 && word[0] >= 'a' && word[0] <= 'z' {
@@ -235,6 +239,8 @@ func TestManualFindsWhatIsWrong(t *testing.T) {
 		"cellway cells":                                           `cellway has no command "cells"`,
 		"cellway cell ad":                                         `cellway cell has no command "ad"`,
 		"nginx -t":                                                "",
+		"cellway completion fish | source":                        "",
+		"cellway completion tcsh":                                 `cellway has no command "completion"`,
 	} {
 		if got := m.check(line); got != want {
 			t.Errorf("check(%q) = %q, want %q", line, got, want)
