@@ -411,6 +411,42 @@ func TestAnOverlayThatKillsAtOnce(t *testing.T) {
 	})
 }
 
+// Of many changes in a moment the disk gets the last; the first map of all it
+// gets at once, and at an end the last at once.
+func TestManyChangesAreWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.src.set(b.pub.base())
+		var creates atomic.Int64
+		b.startOn(stepDisk{b.disk, func(what string, do func() error) error {
+			if strings.HasPrefix(what, "create "+tempPrefix+keptPrefix) {
+				creates.Add(1)
+			}
+			return do()
+		}}, []Source{b.src})
+		if n := creates.Load(); n != 1 || b.feed.Status().Unkept {
+			t.Fatalf("the first map was written %d times", n)
+		}
+		for range 50 { // 5 s
+			b.src.set(b.pub.overlay())
+			b.wait(100 * time.Millisecond)
+		}
+		if n := creates.Load(); n < 1+5 || n > 1+30 {
+			t.Errorf("of 50 changes in 5 s, %d were written", n-1)
+		}
+		b.wait(keepSpread)
+		if b.feed.Status().Unkept {
+			t.Error("a second after the last change it is not written")
+		}
+		b.src.set(b.pub.overlay())
+		synctest.Wait()
+		b.end()
+		if a, _ := openOn(b.disk, nil).best(b.pub.ring(), "shop", nil); a == nil || a.m.Version() != b.pub.version {
+			t.Errorf("on the disk is %v in the end", a)
+		}
+	})
+}
+
 // A full disk is loud, and written to again until it takes the map.
 func TestAFullDiskIsWrittenToAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -432,7 +468,7 @@ func TestAFullDiskIsWrittenToAgain(t *testing.T) {
 			t.Errorf("status: ready %v, unkept %v, disk %+v", st.Ready, st.Unkept, st.Disk)
 		}
 		full.Store(false)
-		b.wait(keepPause)
+		b.wait(keepAgain)
 		if st := b.feed.Status(); st.Unkept || len(st.Kept) != 1 {
 			t.Errorf("after there was room: unkept %v, kept maps %v", st.Unkept, st.Kept)
 		}

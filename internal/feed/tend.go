@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -60,22 +61,39 @@ func (f *Feed) checkTrust() {
 	}
 }
 
-// keepPause is how long the feed waits before it writes again what the disk did
+// keepAgain is how long the feed waits before it writes again what the disk did
 // not take.
-const keepPause = 15 * time.Second
+const keepAgain = 15 * time.Second
+
+// keepSpread is the longest pause before what came into use is written to the
+// disk, of a random length. All routers take a change in the same moment, and
+// writing it costs each of them several times what taking it does: where they
+// share a disk or processors, the first to take it would hold the others up. And
+// of several changes in that time only the last is written.
+//
+// A router whose power fails meanwhile starts from the version before, after it
+// has asked its sources for a newer one, as ever.
+const keepSpread = time.Second
 
 // keepAll writes what comes into use to the disk, the newest if several wait,
-// until ctx ends; what came into use last, then too.
+// until ctx ends; what came into use last, then too. The first of all is written
+// at once.
 func (f *Feed) keepAll(ctx context.Context) {
-	var again <-chan time.Time
+	var due <-chan time.Time
+	failed := false
 	for ended := false; !ended; {
 		select {
 		case <-f.keeping:
-		case <-again:
+			if due == nil || failed {
+				failed = false
+				due = time.After(f.keepPause())
+			}
+			continue
+		case <-due:
 		case <-ctx.Done():
 			ended = true
 		}
-		again = nil
+		due = nil
 		f.mu.Lock()
 		a := f.toKeep
 		f.toKeep = nil
@@ -90,7 +108,15 @@ func (f *Feed) keepAll(ctx context.Context) {
 				f.toKeep = a
 			}
 			f.mu.Unlock()
-			again = time.After(keepPause)
+			failed, due = true, time.After(keepAgain)
 		}
 	}
+}
+
+// keepPause is how long what came into use waits to be written.
+func (f *Feed) keepPause() time.Duration {
+	if len(f.store.kept()) == 0 {
+		return 0
+	}
+	return rand.N(keepSpread)
 }
