@@ -230,14 +230,18 @@ func (d *daemon) bind() (err error) {
 		return fmt.Errorf("admin: %w", err)
 	}
 	d.push("admin listener", closing(d.admin))
-	for key, all := range map[string][]string{"listen": d.s.listen.all, "listen-tls": d.s.listenTLS.all} {
-		for _, addr := range all {
+	for _, one := range []struct {
+		key   string
+		addrs []string
+		tls   bool
+	}{{"listen", d.s.listen.all, false}, {"listen-tls", d.s.listenTLS.all, true}} {
+		for _, addr := range one.addrs {
 			l, err := net.Listen("tcp", addr)
 			if err != nil {
-				return fmt.Errorf("%s: %w", key, err)
+				return fmt.Errorf("%s: %w", one.key, err)
 			}
 			d.push("listener "+addr, closing(l))
-			d.public = append(d.public, publicListener{l, key == "listen-tls"})
+			d.public = append(d.public, publicListener{l, one.tls})
 		}
 	}
 	return nil

@@ -215,7 +215,6 @@ func (d *daemon) watchFiles(ctx context.Context, hup <-chan os.Signal) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-hup:
-			d.log.Info("told to read files again")
 			for _, now := range must {
 				select {
 				case now <- struct{}{}:
@@ -227,6 +226,7 @@ func (d *daemon) watchFiles(ctx context.Context, hup <-chan os.Signal) error {
 					d.log.Error("access log not opened again; the old file stays", "error", err)
 				}
 			}
+			d.log.Info("told to read files again")
 		}
 	}
 }
