@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -71,7 +72,12 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 				}
 				defer file.Close()
 			}
+			shutOut := routersWithoutToken(cmd.Context(), cl)
 			t, err := cl.CreateToken(cmd.Context(), in, client.Write{})
+			if err == nil && len(shutOut) > 0 {
+				fmt.Fprintf(a.err, "from now on everybody needs a token: %s can't ask for maps any more until started with --source-token; make one with cellway token create --role router\n",
+					strings.Join(shutOut, ", "))
+			}
 			if err != nil {
 				if file != nil {
 					os.Remove(out)
@@ -133,6 +139,25 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 	remove.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
 	c.AddCommand(list, create, remove)
 	return c
+}
+
+// routersWithoutToken returns the live routers if nobody needs a token yet, so
+// that none of them can have one: the first token shuts them out. What can't be
+// read is nobody, since this only warns.
+func routersWithoutToken(ctx context.Context, cl *client.Client) []string {
+	for range cl.Tokens(ctx) {
+		return nil
+	}
+	var ids []string
+	for r, err := range cl.Routers(ctx) {
+		if err != nil {
+			return nil
+		}
+		if r.Live {
+			ids = append(ids, "router "+r.ID)
+		}
+	}
+	return ids
 }
 
 func (a *app) keyCommand() *cobra.Command {
