@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -126,12 +127,14 @@ func versionsFollow(t testing.TB, s *control.Service) {
 	}
 	slices.Reverse(all)
 	var last *routemap.Map
+	drawn := map[cellway.Epoch]string{}
 	for _, v := range all {
 		m, _, err := s.OpenVersion(t.Context(), v.Manifest.Version)
 		if err != nil {
 			t.Errorf("map %v: %v", v.Manifest.Version, err)
 			continue
 		}
+		epochsAreOfOne(t, m, drawn)
 		if last != nil {
 			if _, _, err := s.OpenVersion(t.Context(), v.Manifest.Parent); errors.Is(err, cellway.ErrNotFound) {
 				last = m // after a loss, or dropped
@@ -149,6 +152,29 @@ func versionsFollow(t testing.TB, s *control.Service) {
 	}
 	if last == nil || last.Version() != s.Newest().Map.Version() {
 		t.Errorf("the last version is not the newest, %v", s.Newest().Map.Version())
+	}
+}
+
+// epochsAreOfOne holds that no epoch was ever given to two keys or buckets, or to
+// two owners. drawn remembers whose each one is. The first epoch of an
+// incarnation is that of a whole map.
+func epochsAreOfOne(t testing.TB, m *routemap.Map, drawn map[cellway.Epoch]string) {
+	t.Helper()
+	is := func(e cellway.Epoch, of string) {
+		if was, ok := drawn[e]; e.Sequence() > 1 && ok && was != of {
+			t.Errorf("epoch %v was of %s, and is of %s in map %v", e, was, of, m.Version())
+		}
+		drawn[e] = of
+	}
+	c := m.Content()
+	for _, e := range c.Entries {
+		is(e.Epoch, fmt.Sprintf("key %s in %s", e.Key, e.Cell))
+	}
+	for _, b := range c.Owners {
+		is(b.Epoch, fmt.Sprintf("bucket %d in %s", b.Bucket, b.Cell))
+	}
+	for _, d := range c.Tombstones {
+		is(d.Epoch, fmt.Sprintf("deleted %s", d.Key))
 	}
 }
 

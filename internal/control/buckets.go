@@ -129,14 +129,8 @@ func heldBuckets(tx store.Tx, fleet Fleet, owners []cellway.CellID) (map[uint32]
 		return held, nil
 	}
 	for b, owner := range owners {
-		index := bucketTerm(uint32(b))
-		if n, err := tx.Count(kindTenant, index); err != nil {
-			return nil, err
-		} else if n == 0 {
-			continue
-		}
 		for after, limit := "", 1; !held[uint32(b)]; limit = 100 {
-			p, err := page(tx, kindTenant, index, after, limit, setTenantRevision)
+			p, err := page(tx, kindTenant, bucketTerm(uint32(b)), after, limit, setTenantRevision)
 			if err != nil {
 				return nil, err
 			}

@@ -38,6 +38,9 @@ func (s *Service) PutFleet(ctx context.Context, call Call, set routemap.Settings
 		case err != nil:
 			return err
 		}
+		if at == 0 && old.Revision > 0 {
+			return fmt.Errorf("fleet %s exists already, at revision %d; change that one: %w", old.Fleet, old.Revision, cellway.ErrConflict)
+		}
 		if set.Mapping == routemap.Buckets && set.Buckets == 0 {
 			set.Buckets = routemap.DefaultBuckets
 			if old.Revision > 0 {

@@ -315,6 +315,14 @@ func TestRepeatedCreationHasTheChangeOfTheFirst(t *testing.T) {
 	}
 }
 
+func TestSecondCreationOfTheFleetIsRefusedAsOne(t *testing.T) {
+	s := open(t, memstore.New())
+	fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 1)
+	if _, _, err := s.PutFleet(t.Context(), by, routemap.Settings{Fleet: "shop"}, 0); !errors.Is(err, cellway.ErrConflict) {
+		t.Errorf("creation of what exists: %v", err)
+	}
+}
+
 func TestStaleRevisionIsRefused(t *testing.T) {
 	s := open(t, memstore.New())
 	fleet(t, s, routemap.Settings{}, 2)
