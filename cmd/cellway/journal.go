@@ -278,7 +278,7 @@ records of the store: the next version is above every other.`,
 				}
 				t.write(a.err, false)
 				if s.Restore.Highest > s.Restore.Version {
-					fmt.Fprintf(a.err, "\nthe store's newest map is %s: what changed between the two is lost to the store; enter it again first, or it is undone\n", s.Restore.Version)
+					fmt.Fprintf(a.err, "\nthe store's newest map is %s: what changed between the two is lost to the store, and undone once you confirm; enter it again afterwards\n", s.Restore.Version)
 				}
 			}, s.Restore.Highest.String()); err != nil {
 				return err

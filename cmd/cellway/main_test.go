@@ -112,7 +112,7 @@ func (r *controlRun) stop() error {
 }
 
 // startControl runs a control plane until the script ends ("control"), or ends
-// it ("control stop"). It sets CELLWAY_URL and writes trusted.keys.
+// it ("control stop"). It sets CELLWAY_URL and writes keyring.
 func startControl(ts *testscript.TestScript, neg bool, args []string) {
 	now := ts.Value(running{}).(**controlRun)
 	if len(args) == 1 && args[0] == "stop" {
@@ -133,7 +133,7 @@ func startControl(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { r.done <- s.Run(ctx) }()
 	*now = r
 	ts.Defer(func() { r.stop() })
-	ts.Check(os.WriteFile(ts.MkAbs("trusted.keys"), s.Keyring().Format(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("keyring"), s.Keyring().Format(), 0o600))
 	ts.Setenv("CELLWAY_URL", s.URL())
 }
 

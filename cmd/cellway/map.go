@@ -142,7 +142,7 @@ func (a *app) mapGet() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use: "get [VERSION]", Short: "one version as a file, signatures and all", Args: atMost("VERSION"), ValidArgsFunction: first(a.completeVersions()),
-		Example: "  cellway map get --out fleet.map\n  cellway map get 1006081.7 --out - | cellway map verify --keyring trusted.keys -",
+		Example: "  cellway map get --out fleet.map\n  cellway map get 1006081.7 --out - | cellway map verify --keyring keyring -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := version(args, 0)
 			if err != nil {
@@ -210,7 +210,7 @@ func (a *app) mapVerify() *cobra.Command {
 		Long: `Check a map as a router would: a signature by a key of the keyring, digests, format and
 every rule. The map is a file as cellway map get writes it, "-" for standard input, or a
 version of the control plane; without an argument, the newest.`,
-		Example: "  cellway map verify --keyring trusted.keys\n  cellway map verify --keyring trusted.keys fleet.map",
+		Example: "  cellway map verify --keyring keyring\n  cellway map verify --keyring keyring fleet.map",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := os.ReadFile(keys)
 			if err != nil {

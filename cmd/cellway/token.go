@@ -161,7 +161,7 @@ func routersWithoutToken(ctx context.Context, cl *client.Client) []string {
 }
 
 func (a *app) keyCommand() *cobra.Command {
-	c := &cobra.Command{Use: "key", Aliases: []string{"keys"}, Short: "signing keys of maps, and the lines of a keyring", Example: "  cellway key new --out signing.pem\n  cellway key show signing.pem >> trusted.keys"}
+	c := &cobra.Command{Use: "key", Aliases: []string{"keys"}, Short: "signing keys of maps, and the lines of a keyring", Example: "  cellway key new --out signing.pem\n  cellway key show signing.pem >> keyring"}
 	var out string
 	fresh := &cobra.Command{
 		Use: "new", Short: "make a signing key, mode 0600, and print its line for the routers' keyrings", Args: exactly(), Example: "  cellway key new --out signing-2027.pem",
@@ -184,7 +184,7 @@ func (a *app) keyCommand() *cobra.Command {
 	var trust string
 	show := &cobra.Command{
 		Use: "show FILE", Short: "print the line of a signing key for the routers' keyrings", Args: exactly("FILE"),
-		Example: "  cellway key show signing.pem >> trusted.keys\n  cellway key show signing.pem --trust retired",
+		Example: "  cellway key show signing.pem >> keyring\n  cellway key show signing.pem --trust retired",
 		RunE:    func(_ *cobra.Command, args []string) error { return a.showKey(args[0], trust) },
 	}
 	show.Flags().StringVar(&trust, "trust", "trusted", "trusted, retired (its old maps stay good) or revoked (nothing it signed is good)")

@@ -87,7 +87,7 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	keyring := filepath.Join(dir, "trusted.keys")
+	keyring := filepath.Join(dir, "keyring")
 	if err := os.WriteFile(keyring, control.Keyring().Format(), 0o600); err != nil {
 		return errors.Join(err, control.Close())
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // makeKey makes a signing key for maps: the private half in signing.pem, and
-// the keyring of those who trust it in trusted.keys.
+// the keyring of those who trust it in keyring.
 func makeKey(dir string) (signing, trusted string, ring routemap.Keyring, err error) {
 	pub, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -23,7 +23,7 @@ func makeKey(dir string) (signing, trusted string, ring routemap.Keyring, err er
 	if err != nil {
 		return "", "", nil, fmt.Errorf("make a signing key: %w", err)
 	}
-	signing, trusted = filepath.Join(dir, "signing.pem"), filepath.Join(dir, "trusted.keys")
+	signing, trusted = filepath.Join(dir, "signing.pem"), filepath.Join(dir, "keyring")
 	ring = routemap.Keyring{{Key: pub, Trust: routemap.Trusted}}
 	if err := os.WriteFile(signing, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 		return "", "", nil, fmt.Errorf("make a signing key: %w", err)
