@@ -41,14 +41,12 @@ func TestFleetOnDiskGoesOnAfterARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last control.Change
 	for i := range 40 {
-		o := override(cellway.Key(fmt.Sprintf("k%02d", i)), cellway.Test, "cell-002")
-		if _, c, err := s.PutOverride(t.Context(), by, o, 0); err == nil {
-			last = c
-		}
+		key := cellway.Key(fmt.Sprintf("k%02d", i))
+		put(t, s, override(key, cellway.Test, s.Accepted().Lookup(key).Cell.ID))
 	}
-	if _, last, err = s.Drain(t.Context(), by, "cell-001", 30); err != nil {
+	_, last, err := s.Drain(t.Context(), by, "cell-001", 30)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
