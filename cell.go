@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -131,6 +132,9 @@ func ParseEndpoint(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || len(s) > maxCellText {
 		return nil, fmt.Errorf("endpoint %.80q is not scheme://host:port: %w", s, ErrInvalid)
+	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {
+		return nil, fmt.Errorf("endpoint %q: port %s is not one of 1 to 65535: %w", s, u.Port(), ErrInvalid)
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Port() == "" ||
 		u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery || strings.HasSuffix(s, "#") {
