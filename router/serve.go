@@ -44,6 +44,11 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.leave()
 	x.count()
 	x.report.Abort()
+	if x.code == ClientGone && !x.report.HeadSent {
+		// A handler that returns without an answer has net/http answer 200. Whoever
+		// only stopped sending, or a cache in front, would believe it.
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // serve takes the request through the steps.
