@@ -177,7 +177,7 @@ func TestEveryFailedWriteOfPublishingConverges(t *testing.T) {
 						prepare(t, inner, first)
 						st := faultstore.New(inner)
 						s := open(t, st)
-						time.Sleep(2 * time.Second)
+						time.Sleep(control.Lease) // routers are heard first after a restore
 						st.Fail(nth, mode)
 						_, _, err := s.Drain(t.Context(), by, "cell-001", 0)
 						if errors.Is(err, fault.ErrInjected) {

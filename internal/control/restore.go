@@ -202,6 +202,11 @@ func (s *Service) drained(ctx context.Context, parent *Published, h headRecord) 
 	if parent == nil || h.Highest.Version > parent.Map.Version() {
 		return nil, errAwaitsConfirmation
 	}
+	// The routers may have gone further than a backup knows, and a drain on its
+	// map would take them back: for a lease after the start they are heard first.
+	if since := s.routers.since; !h.Restored.At.After(since) && time.Since(since) < Lease {
+		return nil, errAwaitsConfirmation
+	}
 	from := max(h.Restored.Seq, parent.HeldTo)
 	low := map[cellway.CellID]uint8{}
 	if err := s.view(ctx, func(tx store.Tx) error {

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,7 +153,7 @@ func TestDrainAfterARestoreIsThatOfNow(t *testing.T) {
 		if _, _, err := again.Drain(t.Context(), by, "cell-003", 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(control.Lease)
 		if m := again.Newest().Map; m.Cell("cell-003").Admit != 0 || m.Cell("cell-002").Admit != 100 {
 			t.Errorf("admits are %d and %d, want 0 and 100", m.Cell("cell-003").Admit, m.Cell("cell-002").Admit)
 		}
@@ -216,5 +217,44 @@ func TestReportsThatCanNotBeAreRefused(t *testing.T) {
 func TestRestoreOfNoControlPlaneIsRefused(t *testing.T) {
 	if err := control.MarkRestored(t.Context(), memstore.New(), "backup-1", "tester"); !errors.Is(err, cellway.ErrInvalid) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A drain made right after a restore waits until routers could be heard: on the
+// backup's map it would take them back behind what was lost.
+func TestDrainAfterARestoreWaitsToHearTheRouters(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ahead=%t", ahead), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := memstore.New()
+				first, stop := start(t, st)
+				fleet(t, first, routemap.Settings{}, 4)
+				time.Sleep(time.Second)
+				before := first.Newest().Map.Version()
+				stop()
+				if err := control.MarkRestored(t.Context(), st, "backup-1", "tester"); err != nil {
+					t.Fatal(err)
+				}
+				s := open(t, st)
+				if _, _, err := s.Drain(t.Context(), by, "cell-001", 0); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				if v := s.Newest().Map.Version(); v != before {
+					t.Errorf("map %v was published before any router could report", v)
+				}
+				serves := before
+				if ahead {
+					serves++
+				}
+				if err := s.Report(t.Context(), "r1", control.Report{Fleet: "shop", Version: serves, Digest: routemap.Digest{1}}); err != nil && ahead {
+					t.Fatal(err)
+				}
+				time.Sleep(control.Lease)
+				if got := s.Newest().Map.Cell("cell-001").Admit; (got == 0) == ahead {
+					t.Errorf("a router is ahead: %t; admit is %d", ahead, got)
+				}
+			})
+		})
 	}
 }
