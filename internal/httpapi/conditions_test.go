@@ -42,6 +42,9 @@ func TestAConditionThatIsSentIsKeptOrRefused(t *testing.T) {
 		must(t, s, nil, "POST", path, in, matching(cell.Revision)...)
 		must(t, s, nil, "POST", path, in)
 	}
+	// No number is no number: a drain of nothing said would be one to nothing.
+	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/cells/cell-001/drain", map[string]any{})
+	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/map/rollback", map[string]any{})
 	// What has no revision says so, whatever it is.
 	for path, in := range map[string]any{
 		"/v1/buckets/assign": api.BucketAssignment{}, "/v1/map/rollback": api.RollbackRequest{Version: published(t, s)},

@@ -115,10 +115,23 @@ func (s *Server) cellChange(q *request, status int, c control.CellStatus, change
 	return &answer{status: status, revision: c.Revision, body: api.CellChange{Cell: cell(c), Change: s.change(q.Context(), change, call, wait)}}
 }
 
+// admit reads a drain or an undrain. Without a number it would be a drain to
+// nothing.
+func (q *request) admit() api.DrainRequest {
+	in := body[struct {
+		Admit  *uint8 `json:"admit"`
+		Reason string `json:"reason"`
+	}](q)
+	if in.Admit == nil {
+		q.wrong("body: admit is missing; give the percent of its keys that the cell is to let through: %w", cellway.ErrInvalid)
+		return api.DrainRequest{}
+	}
+	return api.DrainRequest{Admit: *in.Admit, Reason: in.Reason}
+}
+
 func (s *Server) drain(q *request) (*answer, error) {
-	id, in := q.cell(), body[api.DrainRequest](q)
+	id, in := q.cell(), q.admit()
 	call, wait := q.call(in.Reason), q.waiting()
-	call.At = q.optional()
 	call.At = q.optional()
 	if err := q.done(); err != nil {
 		return nil, err
@@ -132,9 +145,8 @@ func (s *Server) drain(q *request) (*answer, error) {
 }
 
 func (s *Server) undrain(q *request) (*answer, error) {
-	id, in := q.cell(), body[api.DrainRequest](q)
+	id, in := q.cell(), q.admit()
 	call, wait := q.call(in.Reason), q.waiting()
-	call.At = q.optional()
 	call.At = q.optional()
 	if err := q.done(); err != nil {
 		return nil, err

@@ -209,6 +209,9 @@ func (s *Server) diff(q *request) (*answer, error) {
 
 func (s *Server) rollback(q *request) (*answer, error) {
 	in := body[api.RollbackRequest](q)
+	if in.Version == 0 {
+		q.wrong("body: version is missing; give the one to go back to: %w", cellway.ErrInvalid)
+	}
 	call, wait := q.call(in.Reason), q.waiting()
 	if err := q.done(); err != nil {
 		return nil, err
