@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -153,25 +154,33 @@ func (a *app) routerForget() *cobra.Command {
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "explain KEY", Short: "how the newest map answers a key, step by step", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
+	return a.aboutKey(&cobra.Command{
+		Use: "explain KEY", Short: "how the newest map answers a key, step by step",
 		Example: "  cellway explain acme\n  cellway explain acme/eu -o json",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := cellway.ParseKey(args[0])
-			if err != nil {
-				return usageError{err}
-			}
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			e, err := cl.Explain(cmd.Context(), key)
-			if err != nil {
-				return err
-			}
-			return a.show(e, func() { tellExplanation(e).write(a.out) })
-		},
+	}, func(ctx context.Context, cl *client.Client, key cellway.Key) error {
+		e, err := cl.Explain(ctx, key)
+		if err != nil {
+			return err
+		}
+		return a.show(e, func() { tellExplanation(e).write(a.out) })
+	})
+}
+
+// aboutKey makes c a command that asks about one key.
+func (a *app) aboutKey(c *cobra.Command, ask func(context.Context, *client.Client, cellway.Key) error) *cobra.Command {
+	c.Args, c.ValidArgsFunction = exactly("KEY"), first(a.completeTenants())
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		key, err := cellway.ParseKey(args[0])
+		if err != nil {
+			return usageError{err}
+		}
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		return ask(cmd.Context(), cl, key)
 	}
+	return c
 }
 
 func tellExplanation(e api.Explanation) *facts {
@@ -224,23 +233,14 @@ func tellExplanation(e api.Explanation) *facts {
 }
 
 func (a *app) locateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "locate KEY", Short: "the cell of a key", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
+	return a.aboutKey(&cobra.Command{
+		Use: "locate KEY", Short: "the cell of a key",
 		Example: "  cellway locate acme\n  curl $(cellway locate acme -o json | jq -r '.endpoints[0]')/health",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := cellway.ParseKey(args[0])
-			if err != nil {
-				return usageError{err}
-			}
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			l, err := cl.Locate(cmd.Context(), key)
-			if err != nil {
-				return err
-			}
-			return a.show(l, func() { fmt.Fprintln(a.out, l.Cell) })
-		},
-	}
+	}, func(ctx context.Context, cl *client.Client, key cellway.Key) error {
+		l, err := cl.Locate(ctx, key)
+		if err != nil {
+			return err
+		}
+		return a.show(l, func() { fmt.Fprintln(a.out, l.Cell) })
+	})
 }
