@@ -79,18 +79,11 @@ func (r reader) Read(b []byte) (int, error) {
 // [cellway.ErrInvalid], and so is the file of another program or of a newer
 // schema. A store that exists is an [cellway.ErrExists] and is left alone.
 func Restore(ctx context.Context, backup io.Reader, path string) (err error) {
-	file, err := locate(path, true)
-	if err != nil {
-		return err
-	}
-	lock, err := takeLock(path, file)
+	file, lock, err := claim(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()
-	if err := vacant(path, file); err != nil {
-		return err
-	}
 	fresh := file + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault(path, "restore", err)
@@ -134,18 +127,11 @@ func Install(from, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := locate(path, true)
-	if err != nil {
-		return err
-	}
-	lock, err := takeLock(path, file)
+	file, lock, err := claim(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()
-	if err := vacant(path, file); err != nil {
-		return err
-	}
 	for _, rest := range []string{source + "-wal", source + "-journal"} {
 		if _, err := os.Lstat(rest); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("restore store %s: %s is there, so what was written last is not in the file: %w", path, rest, cellway.ErrInvalid)
@@ -160,15 +146,26 @@ func Install(from, path string) (err error) {
 // Vacant reports whether a store can be made at path: nothing of another one is
 // there and no process has one open.
 func Vacant(path string) error {
-	file, err := locate(path, true)
+	_, lock, err := claim(path)
 	if err != nil {
 		return err
 	}
-	lock, err := takeLock(path, file)
-	if err != nil {
-		return err
+	return lock.release()
+}
+
+// claim locks path for a new store, and finds out whether nothing of another
+// one is there. It returns the file's own name.
+func claim(path string) (file string, lock *lock, err error) {
+	if file, err = locate(path, true); err != nil {
+		return "", lock, err
 	}
-	return errors.Join(vacant(path, file), lock.release())
+	if lock, err = takeLock(path, file); err != nil {
+		return "", lock, err
+	}
+	if err := vacant(path, file); err != nil {
+		return "", lock, errors.Join(err, lock.release())
+	}
+	return file, lock, nil
 }
 
 // checkBackup reports what a restored file lacks to be a store, after bringing
