@@ -3,11 +3,13 @@ package engine
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cellway/cellway"
@@ -149,4 +151,28 @@ func TestProtocolsOverTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// The authorities of cells may change while connections are open.
+func TestRootsMayChange(t *testing.T) {
+	one, two := newAuthority(t), newAuthority(t)
+	var roots atomic.Pointer[x509.CertPool]
+	roots.Store(one.pool)
+	r := newRig(t, nil, Config{TLS: TLS{Roots: newAuthority(t).pool, RootsNow: roots.Load}})
+	serve := func(ca *authority) string {
+		return secureCell(t, "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "cell-a")}}, false, func(http.ResponseWriter, *http.Request) {})
+	}
+	old, next := serve(one), serve(two)
+	want := func(endpoint string, ok bool) {
+		t.Helper()
+		r.use(endpoint)
+		if status, code, _ := r.get(r.client(false), "/"); (status == 200) != ok {
+			t.Errorf("%d %s: %v", status, code, r.last().Err)
+		}
+	}
+	want(old, true)
+	roots.Store(two.pool)
+	want(old, true) // over the connection that is open: the endpoint has stayed
+	want(next, true)
+	want(old, false)
 }

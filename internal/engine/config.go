@@ -101,9 +101,14 @@ const (
 
 // TLS is how https endpoints are spoken to.
 type TLS struct {
-	Roots      *x509.CertPool // who may sign a cell's certificate; if nil, the system's
-	Peer       PeerName       // what name it must hold
-	PeerSuffix string         // see PeerIsCell; may be empty
+	Roots *x509.CertPool // who may sign a cell's certificate; if nil, the system's
+	// RootsNow returns who may sign a cell's certificate, or nil for the
+	// system's. It is called at each handshake and stands before Roots, so the
+	// authorities may change; connections that are open then stay. If nil,
+	// Roots counts.
+	RootsNow   func() *x509.CertPool
+	Peer       PeerName // what name it must hold
+	PeerSuffix string   // see PeerIsCell; may be empty
 	// ClientCertificate returns the router's own certificate for cells that
 	// ask for one. It is called at each handshake, so files may change under
 	// it. If nil, none is shown.

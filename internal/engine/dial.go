@@ -138,7 +138,7 @@ func (t *TLS) client(cell cellway.CellID, host string, protos []string) *tls.Con
 			for _, c := range s.PeerCertificates[1:] {
 				between.AddCert(c)
 			}
-			if _, err := leaf.Verify(x509.VerifyOptions{Roots: t.Roots, Intermediates: between}); err != nil {
+			if _, err := leaf.Verify(x509.VerifyOptions{Roots: t.roots(), Intermediates: between}); err != nil {
 				return err
 			}
 			switch {
@@ -150,6 +150,14 @@ func (t *TLS) client(cell cellway.CellID, host string, protos []string) *tls.Con
 			return fmt.Errorf("the certificate is not for cell %s but for %q", cell, leaf.DNSNames)
 		},
 	}
+}
+
+// roots returns who may sign a cell's certificate now.
+func (t *TLS) roots() *x509.CertPool {
+	if t.RootsNow != nil {
+		return t.RootsNow()
+	}
+	return t.Roots
 }
 
 // A cellConn is a connection to a cell. It knows what was sent over it.

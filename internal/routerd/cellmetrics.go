@@ -58,4 +58,7 @@ func (d *daemon) clientFigures(f *telemetry.Figures) {
 		}
 		f.Bool("cellway_router_certificates_failing", c.failing(), c.setting)
 	}
+	if d.cellCA.path != "" {
+		f.Bool("cellway_router_certificates_failing", d.cellCA.failing(), d.cellCA.setting)
+	}
 }

@@ -1,7 +1,6 @@
 package routerd
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/cellway/cellway"
 )
 
 // lookEvery is how often the files of certificates are looked at.
@@ -145,62 +142,4 @@ func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 // client returns the certificate that the router shows to cells.
 func (c *certificates) client(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return &(*c.now.Load())[0], nil
-}
-
-// authorities are the certificates in a file that is read at the start only.
-type authorities struct {
-	setting, path string
-	pool          *x509.CertPool // nil for the system's
-	log           *slog.Logger
-
-	pem  []byte // as it was read
-	told []byte // what was last told of
-}
-
-// loadAuthorities reads certificate authorities; an empty path means the
-// system's.
-func loadAuthorities(setting, path string, log *slog.Logger) (*authorities, error) {
-	a := &authorities{setting: setting, path: path, log: log}
-	if path == "" {
-		return a, nil
-	}
-	var err error
-	if a.pem, err = os.ReadFile(path); err != nil {
-		return a, fmt.Errorf("%s: %w", setting, err)
-	}
-	a.told, a.pool = a.pem, x509.NewCertPool()
-	if !a.pool.AppendCertsFromPEM(a.pem) {
-		return a, fmt.Errorf("%s %s: no certificate in PEM: %w", setting, path, cellway.ErrInvalid)
-	}
-	return a, nil
-}
-
-// look warns when the file is not what is in use.
-func (a *authorities) look() {
-	if a.path == "" {
-		return
-	}
-	now, err := os.ReadFile(a.path)
-	if err != nil || bytes.Equal(now, a.told) {
-		return // a file that is gone for a moment is being replaced
-	}
-	a.told = now
-	if !bytes.Equal(now, a.pem) {
-		a.log.Warn("authorities changed: they come into use when the router is started again", "setting", a.setting, "file", a.path)
-	}
-}
-
-// watch looks until ctx ends: now and then, and whenever hup says so.
-func (a *authorities) watch(ctx context.Context, hup <-chan struct{}) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-hup:
-		}
-		a.look()
-	}
 }

@@ -124,7 +124,7 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 		Timeouts: router.Timeouts{Connect: s.cellConnect, FirstByte: s.cellFirstByte, ClientBody: s.clientBody, Idle: s.streamIdle,
 			Whole: s.requestTimeout},
 		Breaker:  router.Breaker{Connects: s.breakerConnects, Timeouts: s.breakerTimeouts, Backoff: s.breakerBackoff, MaxBackoff: s.breakerMaxBackoff},
-		TLS:      router.TLS{Roots: in.cellCA.pool, Peer: peers[s.cellPeer], PeerSuffix: s.cellPeerName},
+		TLS:      router.TLS{RootsNow: in.cellCA.pool, Peer: peers[s.cellPeer], PeerSuffix: s.cellPeerName},
 		Attempts: s.cellAttempts,
 		Log:      log,
 	}

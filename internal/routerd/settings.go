@@ -120,7 +120,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.IntVar(&s.breakerTimeouts, "breaker-timeouts", 4, "late answers, of at least two tenants, that open a cell's breaker")
 	fs.DurationVar(&s.breakerBackoff, "breaker-backoff", 500*time.Millisecond, "how long a breaker is open at first")
 	fs.DurationVar(&s.breakerMaxBackoff, "breaker-max-backoff", 15*second, "how long a breaker is open at most")
-	fs.StringVar(&s.cellCA, "cell-ca", "", "`file` of the authorities of cells' certificates, PEM, read at the start; empty: the system's")
+	fs.StringVar(&s.cellCA, "cell-ca", "", "`file` of the authorities of cells' certificates, PEM; empty: the system's; read again when it changes")
 	fs.StringVar(&s.cellCert, "cell-cert", "", "`file` of this router's certificate for cells, PEM; read again when it changes")
 	fs.StringVar(&s.cellKey, "cell-key", "", "`file` of the key of cell-cert, PEM")
 	fs.StringVar(&s.cellPeer, "cell-peer", "cell", "what `name` a cell's certificate must hold: cell (its id), host, or either")

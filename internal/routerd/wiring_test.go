@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -143,16 +144,74 @@ func TestTheRoutersOwnCertificateIsReadAgain(t *testing.T) {
 	p.log.await(t, "certificates read again", nil)
 }
 
-// The authorities of cells are read at the start, and a file that changed since
-// is told of before a cell's next certificate is refused.
-func TestChangedAuthoritiesAreToldOf(t *testing.T) {
+// The authorities of cells are read again: a cell's next certificate may be
+// another authority's, and half a file takes nothing away.
+func TestTheAuthoritiesOfCellsAreReadAgain(t *testing.T) {
 	f := newFleet(t)
 	f.certificate("cell", 7, "cell-001")
-	p := f.start(f.args("--cell-ca", f.path("cell.crt"))...)
+	f.secure("cell", nil, "localhost")
+	ca := func(files ...string) {
+		t.Helper()
+		var all []byte
+		for _, file := range files {
+			all = append(all, mustRead(t, f.path(file+".crt"))...)
+		}
+		f.write("ca", all)
+	}
+	ca("cell")
+	p := f.start(f.args("--cell-ca", f.path("ca"))...)
 	p.ready()
-	f.certificate("cell", 8, "cell-001")
+	if _, _, err := p.see(nil); err != nil {
+		t.Fatal(err)
+	}
+	f.certificate("next", 8, "cell-001")
+	ca("cell", "next")
 	hangUp(t)
-	p.log.await(t, "authorities changed: they come into use when the router is started again", nil)
+	p.log.await(t, "authorities read again; connections that are open stay", nil)
+	f.secure("next", nil, "localhost")
+	p.eventually("the cell with the new authority's certificate", func() error {
+		_, _, err := p.see(nil)
+		return err
+	})
+	f.write("ca", []byte("-----BEGIN"))
+	hangUp(t)
+	p.eventually("the alarm", func() error {
+		return p.metric(`cellway_router_certificates_failing{setting="cell-ca"}`, "1")
+	})
+	f.secure("cell", nil, "localhost") // another endpoint, so another handshake
+	p.eventually("the cell with the old authority's certificate", func() error {
+		_, _, err := p.see(nil)
+		return err
+	})
+}
+
+// An authority that is taken away signs no longer.
+func TestAuthoritiesChangeWithoutASignal(t *testing.T) {
+	f := newFleet(t)
+	first := f.certificate("ca", 7, "cell-001")
+	a, err := loadAuthorities("cell-ca", f.path("ca.crt"), nopLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	knows := func(c *x509.Certificate) bool {
+		_, err := c.Verify(x509.VerifyOptions{Roots: a.pool()})
+		return err == nil
+	}
+	second := f.certificate("ca", 8, "cell-001")
+	if !knows(first) || knows(second) {
+		t.Fatal("before it is read again, another authority is in use")
+	}
+	a.reload(false)
+	if knows(first) || !knows(second) || a.failing() {
+		t.Errorf("read again: the first %v, the second %v, failing %v", knows(first), knows(second), a.failing())
+	}
+	if err := os.Remove(f.path("ca.crt")); err != nil {
+		t.Fatal(err)
+	}
+	a.reload(false)
+	if !knows(second) || !a.failing() {
+		t.Errorf("without the file: the second %v, failing %v", knows(second), a.failing())
+	}
 }
 
 // What is believed of who the client is depends on trusted-proxies alone.
