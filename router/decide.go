@@ -28,6 +28,7 @@ type Decider struct {
 	settings   routemap.Settings
 	extractors []extractor
 	looked     string        // where the extractors look, for people
+	headers    []string      // those that extractors read, in canonical form
 	through    *cellway.Cell // where requests without a usable key go; nil: nowhere
 }
 
@@ -61,6 +62,14 @@ func NewDecider(m *routemap.Map) (_ *Decider, err error) {
 		return nil, fmt.Errorf("map %v: %w: %w", m.Version(), err, ErrUnusable)
 	}
 	d.looked = describe(d.settings.Extractors)
+	for _, x := range d.extractors {
+		switch {
+		case x.kind == cellway.FromHeader:
+			d.headers = append(d.headers, x.name)
+		case x.kind == cellway.FromJWT && x.where == cellway.FromHeader && x.source != "":
+			d.headers = append(d.headers, x.source)
+		}
+	}
 	if d.settings.PassThrough {
 		for _, c := range m.Cells() {
 			if c.State == cellway.CellActive || c.State == cellway.CellCordoned {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // VersionHeader tells clients which map version decided, if they may know.
@@ -11,8 +13,15 @@ const VersionHeader = "X-Cell-Map-Version"
 
 // dress makes h the header of the request to the cell. The engine has removed
 // from it what speaks of the connection, every X-Cell-*, and what looks like a
-// field of the router's to a server that takes underscores for hyphens.
+// field of the router's to a server that keeps fields in environment variables.
 func (x *exchange) dress(h http.Header) {
+	for name := range h {
+		// A key is read under one spelling. A cell that takes another one for the
+		// same would read one that no extractor has seen.
+		if slices.ContainsFunc(x.st.d.headers, func(read string) bool { return engine.LooksLike(name, read) }) {
+			delete(h, name)
+		}
+	}
 	h[CellHeader] = []string{string(x.out.Cell.ID)}
 	if !x.out.PassThrough {
 		key := x.out.Route.Key

@@ -43,6 +43,23 @@ func TestCellGetsTheRoutersWordAndNobodyElses(t *testing.T) {
 	}
 }
 
+// What an extractor reads has one spelling at the cell, too.
+func TestFieldsThatReadLikeAnExtractorsAreRemoved(t *testing.T) {
+	b := newBench(t, 1, nil, func(c *routemap.Content) {
+		c.Extractors = append(c.Extractors, cellway.Extractor{Kind: cellway.FromHeader, Name: "x-account-no"},
+			cellway.Extractor{Kind: cellway.FromJWT, Name: "sub", Source: "header:X-Id-Token"})
+	})
+	r := b.seen(request("GET", "/", "acme", "X_Account_No", "evil", "X.Account~No", "evil", "X-Account-No", "acme", "X_Id_Token", "evil", "X_Other", "stays"))
+	for name, v := range r.Header {
+		if slices.Contains(v, "evil") {
+			t.Errorf("the cell got %s: %q", name, v)
+		}
+	}
+	if r.Header.Get("X-Account-No") != "acme" || len(r.Header["X_other"]) != 1 {
+		t.Errorf("the cell got %v", r.Header)
+	}
+}
+
 func TestPassedThroughRequestKeepsTheApplicationsHeaders(t *testing.T) {
 	b := newBench(t, 1, nil, func(c *routemap.Content) { c.PassThrough = true })
 	r := b.seen(request("POST", "/hooks/in/1", "not a key", "X-Cell-Key", "evil", "X-Cell-Epoch", "9.9"))

@@ -35,8 +35,9 @@
 //     else reaches a cleartext cell over HTTP/1.1, and over TLS whatever ALPN
 //     says.
 //   - An answer that breaks off never looks whole: see [Report.Abort].
-//   - X-Cell-* fields of clients never reach a cell, in any spelling, and those
-//     of cells reach a client only on request. No Connection field removes a
+//   - X-Cell-* fields of clients never reach a cell, nor does what a server that
+//     keeps fields in environment variables takes for one, and those of cells
+//     reach a client only on request. No Connection field removes a
 //     field that says who or where, and none follows a request's body.
 //
 // Between requests:

@@ -26,8 +26,8 @@ type Options struct {
 	Tenant cellway.TenantID
 
 	// Header edits the header that goes to the cell, last of all. At that
-	// point hop-by-hop fields and every X-Cell-* have been removed, also those
-	// spelt with "_". The map is the callee's own; the values in it are not.
+	// point hop-by-hop fields, Proxy and every X-Cell-* have been removed, also
+	// those spelt with other bytes than "-". The map is the callee's own; the values in it are not.
 	// If nil, it goes as it is.
 	Header func(h http.Header)
 

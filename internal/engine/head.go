@@ -231,7 +231,7 @@ func (h *Head) judge() Reason {
 			if !validTrailerList(value) {
 				return ReasonTrailerName
 			}
-		case bytes.IndexByte(name, '_') >= 0 && framesMessage(name):
+		case hasOddByte(name) && framesMessage(name):
 			return ReasonLookalike
 		}
 	}

@@ -22,7 +22,7 @@ func isHopByHop(name string) bool { return hopByHop[name] }
 var kept = []string{
 	"host", "authorization", "cookie", "content-type", "content-length", "content-encoding", "expect",
 	"origin", "referer", "user-agent", "accept", "via", "forwarded", "x-real-ip", "x-tenant-id",
-	"traceparent", "tracestate", "baggage", "idempotency-key",
+	"traceparent", "tracestate", "baggage", "idempotency-key", "proxy",
 }
 
 // isKept reports whether a Connection field may not remove the field, in
@@ -41,31 +41,65 @@ func mayTrail(name string) bool {
 }
 
 // isCellField reports whether a field is one of ours, or looks so to a server
-// that keeps fields in environment variables, where "_" and "-" are one.
+// that keeps fields in environment variables: see [foldByte].
 func isCellField(name string) bool { return hasFoldPrefix(name, "x-cell-") }
 
-// isLookalike reports whether a field's name is spelt with "_" and then reads
-// like one that routers set.
+// isLookalike reports whether a field's name is spelt so that it reads like one
+// that routers set: X_Tenant_Id, X.Forwarded.For. Proxy is one without any odd
+// byte: it becomes HTTP_PROXY, by which many programs choose where their own
+// requests go.
 func isLookalike(name string) bool {
-	return strings.IndexByte(name, '_') >= 0 &&
+	return name == "Proxy" || hasOddByte(name) &&
 		(hasFoldPrefix(name, "x-cell-") || hasFoldPrefix(name, "x-forwarded-") || hasFoldPrefix(name, "x-real-ip") || hasFoldPrefix(name, "x-tenant-id"))
 }
 
+// LooksLike reports whether a field's name is not canonical, which is in
+// canonical form, but reads so to a server that keeps fields in environment
+// variables.
+func LooksLike(name, canonical string) bool {
+	if len(name) != len(canonical) || !hasOddByte(name) || name == canonical {
+		return false
+	}
+	for i := range len(name) {
+		if foldByte(name[i]) != foldByte(canonical[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// foldByte returns what a byte of a field's name becomes for servers that keep
+// fields in environment variables, as CGI and WSGI have it: all but letters and
+// digits are one, and so is a letter in both cases.
+func foldByte(c byte) byte {
+	switch {
+	case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		return c
+	case 'A' <= c && c <= 'Z':
+		return c + 'a' - 'A'
+	}
+	return '-'
+}
+
+// hasOddByte reports whether a field's name has a byte beside letters, digits
+// and hyphens.
+func hasOddByte[T string | []byte](name T) bool {
+	for i := range len(name) {
+		if c := name[i]; c != '-' && foldByte(c) == '-' {
+			return true
+		}
+	}
+	return false
+}
+
 // hasFoldPrefix reports whether s starts with prefix, which is in lower case,
-// but for case and with "_" for "-".
+// as [foldByte] reads it.
 func hasFoldPrefix(s, prefix string) bool {
 	if len(s) < len(prefix) {
 		return false
 	}
 	for i := range len(prefix) {
-		c := s[i]
-		switch {
-		case 'A' <= c && c <= 'Z':
-			c += 'a' - 'A'
-		case c == '_':
-			c = '-'
-		}
-		if c != prefix[i] {
+		if foldByte(s[i]) != prefix[i] {
 			return false
 		}
 	}

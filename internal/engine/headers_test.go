@@ -127,7 +127,7 @@ func TestFieldsThatGoToTheCell(t *testing.T) {
 		}))
 		c := r.dial()
 		io.WriteString(c, "GET /x HTTP/1.1\r\nHost: acme.test\r\n"+
-			"X-Cell-Id: cell-z\r\nx-cell-epoch: 9\r\nX_Cell_Id: cell-z\r\nX-Cell_Key: k\r\nX_Tenant_Id: evil\r\nX-Tenant-Id: evil\r\nx_forwarded_for: 1\r\n"+
+			"X-Cell-Id: cell-z\r\nx-cell-epoch: 9\r\nX_Cell_Id: cell-z\r\nX-Cell_Key: k\r\nX_Tenant_Id: evil\r\nX-Tenant-Id: evil\r\nX.Tenant.Id: evil\r\nX-Tenant~Id: evil\r\nx!cell!id: cell-z\r\nX-Cell.Key: k\r\nX.Forwarded.For: 1\r\nX-Real|Ip: 1\r\nPROXY: http://evil\r\nx_forwarded_for: 1\r\n"+
 			"Connection: X-Tenant-Id, X-Cell-Id, Host, X-Hop, Cookie, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nProxy-Authorization: x\r\n"+
 			"TE: gzip, trailers\r\nHTTP2-Settings: x\r\nUpgrade: h2c\r\nCookie: a=b\r\nCookie: c=d\r\nAccept: */*\r\nIdempotency-Key: 7\r\n\r\n")
 		head := <-got

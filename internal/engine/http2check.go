@@ -51,7 +51,7 @@ func checkHTTP2(r *http.Request, limits HeadLimits) Reason {
 		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
 			return ReasonField
 		}
-		if strings.IndexByte(name, '_') >= 0 && framesMessage([]byte(name)) {
+		if hasOddByte(name) && framesMessage([]byte(name)) {
 			return ReasonLookalike
 		}
 	}

@@ -83,6 +83,8 @@ var tricks = []trick{
 	{"folded with a tab", "POST / HTTP/1.1\r\nHost: a\r\nX: y\r\n\tTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", ReasonFold, 0},
 	{"space before the first field", "POST / HTTP/1.1\r\n Host: a\r\n\r\n", ReasonFold, 0},
 	{"underscore", "POST / HTTP/1.1\r\nHost: a\r\nTransfer_Encoding: chunked\r\n\r\n0\r\n\r\n", ReasonLookalike, 0},
+	{"length with a dot", "POST / HTTP/1.1\r\nHost: a\r\nContent.Length: 5\r\n\r\n", ReasonLookalike, 0},
+	{"coding with a tilde", "POST / HTTP/1.1\r\nHost: a\r\ntransfer~encoding: chunked\r\n\r\n0\r\n\r\n", ReasonLookalike, 0},
 	{"length with underscore", "POST / HTTP/1.1\r\nHost: a\r\ncontent_length: 5\r\n\r\n", ReasonLookalike, 0},
 	{"hidden behind a bare LF", "POST / HTTP/1.1\r\nHost: a\r\nX: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", ReasonBareLF, 0},
 	{"hidden behind a bare CR", "POST / HTTP/1.1\r\nHost: a\r\nX: y\rTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", ReasonBareCR, 0},

@@ -182,9 +182,9 @@ func validTrailerList(list []byte) bool {
 	return true
 }
 
-// framesMessage reports whether a field's name, with "_" read as "-", says
+// framesMessage reports whether a field's name, as [foldByte] reads it, says
 // where the message ends or whom it is for. Such a field is never a trailer,
-// and one spelt with "_" is one again for servers that keep fields in
+// and one spelt with an odd byte is one again for servers that keep fields in
 // environment variables.
 func framesMessage(name []byte) bool {
 	var buf [20]byte
@@ -193,9 +193,7 @@ func framesMessage(name []byte) bool {
 	}
 	b := append(buf[:0], name...)
 	for i, c := range b {
-		if c == '_' {
-			b[i] = '-'
-		}
+		b[i] = foldByte(c)
 	}
 	return foldEqual(b, "content-length") || foldEqual(b, "transfer-encoding") || foldEqual(b, "host") ||
 		foldEqual(b, "trailer") || foldEqual(b, "te") || foldEqual(b, "connection") || foldEqual(b, "upgrade")
