@@ -31,13 +31,12 @@ const (
 // Exceeded returns what of c must not pass unless a person confirms it: more
 // than a tenth of the entries or of the buckets with another owner (or ten, or
 // one cell's share of them, whichever is larger), a key count that shrinks by
-// more than a fifth (and ten, if the keys keep an owner), keys lost that are
-// more than ten and more than a fifth of the entries, whether they had an entry
-// or not and whether others came or not, other
-// endpoints for more than one cell, other extractors, another mapping. New keys
-// are no change of owner, and taking an entry away whose key keeps its owner is
-// none either. Changes of the last ten minutes are judged by their sum: see
-// [Counts.Add].
+// more than a fifth and by more than ten, the loss of all of several entries,
+// keys lost that are more than ten and more than a fifth of the entries, whether
+// they had an entry or not and whether others came or not, other endpoints for
+// more than one cell, other extractors, another mapping. New keys are no change
+// of owner, and taking an entry away whose key keeps its owner is none either.
+// Changes of the last ten minutes are judged by their sum: see [Counts.Add].
 func (c Counts) Exceeded() []Cause {
 	var causes []Cause
 	over := func(name string, count, limit uint32) {
@@ -56,15 +55,15 @@ func (c Counts) Exceeded() []Cause {
 	}
 	over("entries_moved", c.EntriesMoved, movable(c.Entries))
 	over("buckets_moved", c.BucketsMoved, movable(c.Buckets))
-	fifth := uint32(uint64(c.Entries) * shrinkPercent / 100)
-	// Where a key without an entry still has an owner, entries do not count the
-	// keys: then a few of them may always go.
-	if lost := less(c.EntriesLost, c.EntriesAdded); lost > fifth {
-		over("keys_shrunk", lost, fifth)
+	goable := max(uint32(uint64(c.Entries)*shrinkPercent/100), goneAtLeast)
+	// A few keys may always go, but not all: a map that was emptied is more
+	// often the work of a sick source than anybody's wish.
+	if lost := less(c.EntriesLost, c.EntriesAdded); c.Entries > 1 && c.Entries <= goable && lost >= c.Entries {
+		over("keys_shrunk", lost, c.Entries-1)
 	} else {
-		over("keys_shrunk", less(c.EntriesRemoved, c.EntriesAdded), max(fifth, goneAtLeast))
+		over("keys_shrunk", less(c.EntriesRemoved, c.EntriesAdded), goable)
 	}
-	over("keys_lost", c.EntriesLost+c.NamesLost, max(fifth, goneAtLeast))
+	over("keys_lost", c.EntriesLost+c.NamesLost, goable)
 	over("cells_repointed", c.CellsRepointed, 1)
 	over("extractors_changed", flag(c.ExtractorsChanged), 0)
 	over("mapping_changed", flag(c.MappingChanged), 0)

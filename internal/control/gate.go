@@ -102,6 +102,8 @@ func (w *work) gate(entry *changeEntry, named routemap.Digest) error {
 	for _, e := range window {
 		before = before.Add(e.counts())
 	}
+	// What has gone is measured against what there was before it went.
+	before.Entries += before.EntriesRemoved - min(before.EntriesRemoved, before.EntriesAdded)
 	sum := before.Add(entry.Counts)
 	causes := slices.Clone(w.ask)
 	if w.built == nil && !w.drain { // the first map takes nothing from anybody

@@ -19,14 +19,50 @@ func TestChangeThatRoutersWouldRefuseIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, memstore.New())
 		fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 2)
-		for i := range 4 {
+		remove := func(call control.Call, i int) error {
+			_, _, err := s.DeleteTenant(t.Context(), call, cellway.TenantID(fmt.Sprintf("t%d", i)), 1)
+			return err
+		}
+		for i := range 12 {
 			register(t, s, cellway.TenantID(fmt.Sprintf("t%d", i)))
 		}
 		time.Sleep(time.Second) // published
-		confirmed(t, func(call control.Call) error {
-			_, _, err := s.DeleteTenant(t.Context(), call, "t0", 1)
+		for i := range 10 {
+			if err := remove(by, i); err != nil {
+				t.Fatalf("tenant %d of ten: %v", i+1, err)
+			}
+		}
+		confirmed(t, func(call control.Call) error { return remove(call, 10) })
+		time.Sleep(time.Second)
+		agree(t, s) // each version is one that routers take
+	})
+}
+
+// A small fleet deletes a tenant without being asked, but is asked before the
+// last of several goes.
+func TestFewTenantsAreDeletedWithoutAQuestionButNotAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 2)
+		remove := func(call control.Call, id cellway.TenantID) error {
+			_, _, err := s.DeleteTenant(t.Context(), call, id, 1)
 			return err
-		})
+		}
+		for _, id := range []cellway.TenantID{"a", "b", "c", "d"} {
+			register(t, s, id)
+		}
+		time.Sleep(11 * time.Minute)
+		for _, id := range []cellway.TenantID{"a", "b", "c"} {
+			if err := remove(by, id); err != nil {
+				t.Fatalf("tenant %s of four: %v", id, err)
+			}
+		}
+		confirmed(t, func(call control.Call) error { return remove(call, "d") })
+		register(t, s, "only")
+		time.Sleep(11 * time.Minute)
+		if err := remove(by, "only"); err != nil {
+			t.Errorf("the only tenant: %v", err)
+		}
 		time.Sleep(time.Second)
 		agree(t, s) // each version is one that routers take
 	})

@@ -214,8 +214,7 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 	x.ok(nil, "GET", "/v1/overrides/acme", nil)
 	x.ok(nil, "GET", "/v1/overrides?kind=pin", nil)
 	x.no(api.CodeInvalid, "GET", "/v1/overrides?kind=placed", nil)
-	lost := x.no(api.CodeGate, "DELETE", "/v1/overrides/acme/eu?reason=done", nil, matching(o.Revision)...) // one of two keys
-	x.ok(nil, "DELETE", "/v1/overrides/acme/eu?reason=done&confirm="+lost.Digest, nil, matching(o.Revision)...)
+	x.ok(nil, "DELETE", "/v1/overrides/acme/eu?reason=done", nil, matching(o.Revision)...)
 	x.no(api.CodeNotFound, "DELETE", "/v1/overrides/acme/eu", nil, matching(1)...)
 	var alias api.AliasChange
 	x.ok(&alias, "PUT", "/v1/aliases/acme-corp", api.AliasSettings{Target: "globex"}, create...)
