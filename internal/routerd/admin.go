@@ -37,9 +37,19 @@ type keyless struct {
 	Requests uint64 `json:"requests"`
 }
 
+// adminIndex tells who found the admin listener what is there.
+const adminIndex = `cellway-router
+
+/metrics  figures for Prometheus
+/livez    the process runs
+/readyz   there is a verified map, and the router is not stopping
+/map      the map in use, as JSON
+/explain  what the router would do with a key, and why: /explain?key=KEY`
+
 // adminHandler answers people and their tools. It changes nothing.
 func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, adminIndex) })
 	mux.Handle("GET /metrics", reg)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

@@ -1,8 +1,14 @@
 package routerd
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
+
+	"github.com/cellway/cellway"
 )
 
 // A logFile is a file that is written to at its end and can be opened again,
@@ -17,6 +23,31 @@ type logFile struct {
 func openLogFile(path string) (*logFile, error) {
 	l := &logFile{path: path}
 	return l, l.reopen()
+}
+
+// checkLogFile reports why a log at path could not be written. It leaves
+// nothing behind: a file that is not there yet is not made.
+func checkLogFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f, err := os.CreateTemp(filepath.Dir(path), ".check-*")
+		if err != nil {
+			return fmt.Errorf("%s can't be made: %w", path, err)
+		}
+		return errors.Join(f.Close(), os.Remove(f.Name()))
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder: %w", path, cellway.ErrInvalid)
+	case !info.Mode().IsRegular():
+		return nil // a pipe without a reader would wait for one
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // reopen opens the path again. If that fails, the old file stays in use.

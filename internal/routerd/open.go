@@ -119,6 +119,9 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 	}
 	in.cellCA, err = loadAuthorities("cell-ca", s.cellCA, log)
 	note("", err)
+	if s.accessLog != "" && s.accessLog != "-" {
+		note("access-log", checkLogFile(s.accessLog))
+	}
 	in.bulkhead = router.Bulkhead{
 		Limits: router.Limits{QueueWait: s.cellQueueWait, IdleConns: s.cellIdle}, // the rest depends on the descriptors
 		Timeouts: router.Timeouts{Connect: s.cellConnect, FirstByte: s.cellFirstByte, ClientBody: s.clientBody, Idle: s.streamIdle,

@@ -464,6 +464,26 @@ func TestAHangingCellLeavesRoomInASmallRouter(t *testing.T) {
 	all.Wait()
 }
 
+// Who comes to the admin listener is told what is there, and all that is told
+// of is there.
+func TestTheAdminListenerHasAnIndex(t *testing.T) {
+	f := newFleet(t)
+	p := f.start(f.args()...)
+	p.ready()
+	status, index := p.get(p.admin+"/", "")
+	for _, path := range []string{"/metrics", "/livez", "/readyz", "/map", "/explain?key=acme"} {
+		if name, _, _ := strings.Cut(path, "="); !strings.Contains(index, name) {
+			t.Errorf("%s is not in the index, %d %q", path, status, index)
+		}
+		if status, body := p.get(p.admin+path, ""); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	if status, _ := p.get(p.admin+"/nothing", ""); status != http.StatusNotFound {
+		t.Errorf("a page that is not there: %d", status)
+	}
+}
+
 func mustRead(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -63,7 +63,7 @@ type settings struct {
 func (s *settings) flags(fs *flag.FlagSet) {
 	second := time.Second
 	fs.String("config", "", "`file` of settings, one \"name value\" a line; the environment (CELLWAY_ROUTER_FLEET…) stands before it, and the command line before both")
-	fs.BoolVar(&s.check, "check", false, "read settings, keys, certificates and state folder, say what is wrong, and exit")
+	fs.BoolVar(&s.check, "check", false, "read settings, keys, certificates, state folder and the place of the access log, say what is wrong, and exit")
 	fs.BoolVar(&s.version, "version", false, "say which build this is, and exit")
 
 	fs.StringVar(&s.fleet, "fleet", "", "`name` of the fleet; maps of another one are refused")
