@@ -151,23 +151,25 @@ func (h *Head) parseTarget() Reason {
 
 // parseFields reads the field lines; each ends with CRLF.
 func (h *Head) parseFields(b []byte, limits HeadLimits) Reason {
+	var r Reason
+	h.Fields, r = appendFields(h.Fields, b, limits.Fields)
+	return r
+}
+
+// appendFields appends the fields whose lines b holds to fields, and at most so
+// many in all.
+func appendFields(fields []Field, b []byte, most int) ([]Field, Reason) {
 	for len(b) > 0 {
-		end := bytes.IndexByte(b, '\r')
-		if end < 0 || end+1 >= len(b) {
-			return ReasonBareCR
+		if most > 0 && len(fields) == most {
+			return fields, ReasonTooMany
 		}
-		line := b[:end]
-		b = b[end+2:]
-		if limits.Fields > 0 && len(h.Fields) == limits.Fields {
-			return ReasonTooMany
-		}
-		f, r := parseField(line)
+		f, rest, r := cutField(b)
 		if r != OK {
-			return r
+			return fields, r
 		}
-		h.Fields = append(h.Fields, f)
+		fields, b = append(fields, f), rest
 	}
-	return OK
+	return fields, OK
 }
 
 // parseField reads one line of a head or of trailers.
