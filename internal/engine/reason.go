@@ -6,7 +6,8 @@ import (
 	"github.com/cellway/cellway"
 )
 
-// A Reason says why a request's head, body framing or trailers were refused.
+// A Reason says why the head, body framing or trailers of a request, or of a
+// cell's answer, were refused.
 // Its String is short, constant and fit for a metric's label.
 type Reason uint8
 
@@ -45,6 +46,8 @@ const (
 	ReasonTooLarge           // the head is over its limit in bytes
 	ReasonTooMany            // the head has too many fields
 	ReasonSlow               // the head did not arrive in time
+	ReasonStatus             // an answer's status is not three digits
+	ReasonNoBody             // an answer announces a body where none may be
 	numReasons               // not a reason
 )
 
@@ -53,6 +56,7 @@ var reasonNames = [numReasons]string{
 	"name", "name_space", "fold", "lookalike", "host_missing", "host_twice", "host", "host_differs",
 	"length_twice", "length", "length_and_te", "te", "te_old", "trailer_name",
 	"chunk_size", "chunk_ext", "chunk_end", "trailers", "h2", "field", "too_large", "too_many", "slow",
+	"status", "no_body",
 }
 
 var reasonDetails = [numReasons]string{
@@ -68,6 +72,7 @@ var reasonDetails = [numReasons]string{
 	"a chunk's extensions are malformed or too long", "a chunk does not end where its size says",
 	"the trailers are malformed or too long", "cleartext HTTP/2 is not served here, or its preface is wrong",
 	"a field is not allowed in HTTP/2", "the head is too large", "the head has too many fields", "the head did not arrive in time",
+	"the status is not three digits", "the answer announces a body where none may be",
 }
 
 func (r Reason) String() string {
