@@ -2,6 +2,7 @@ package cellway
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -141,6 +142,26 @@ func ParseEndpoint(s string) (*url.URL, error) {
 		return nil, fmt.Errorf("endpoint %q must be http or https, a host and a port, as in http://10.0.0.1:8080: %w", s, ErrInvalid)
 	}
 	return u, nil
+}
+
+// EndpointAddress returns the host and port of an endpoint in one spelling, so
+// that two endpoints which lead to one place compare equal: a name in lower case
+// without a final dot, an IP address in its shortest form, a port without
+// leading zeros. It asks no name service. What is no endpoint has the address
+// "".
+func EndpointAddress(endpoint string) string {
+	u, err := ParseEndpoint(endpoint)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strings.TrimLeft(u.Port(), "0")
 }
 
 // validText allows printable UTF-8 text on one line.

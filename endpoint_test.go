@@ -20,3 +20,18 @@ func TestEndpointIsSchemeHostAndPort(t *testing.T) {
 		}
 	}
 }
+
+func TestEndpointsOfOnePlaceHaveOneAddress(t *testing.T) {
+	for want, all := range map[string][]string{
+		"cell-001.example.com:443": {"https://cell-001.example.com:443", "http://Cell-001.EXAMPLE.com.:0443"},
+		"10.0.0.1:8080":            {"http://10.0.0.1:8080", "https://10.0.0.1:08080", "http://[::ffff:10.0.0.1]:8080"},
+		"[2001:db8::1]:80":         {"http://[2001:db8::1]:80", "http://[2001:DB8:0:0::1]:80"},
+		"":                         {"", "10.0.0.1:8080", "http://10.0.0.1"},
+	} {
+		for _, endpoint := range all {
+			if got := cellway.EndpointAddress(endpoint); got != want {
+				t.Errorf("EndpointAddress(%q) = %q, want %q", endpoint, got, want)
+			}
+		}
+	}
+}

@@ -30,6 +30,7 @@ const (
 	AlarmFolding    AlarmCode = "folding_failing"    // no fresh base can be made
 	AlarmRetention  AlarmCode = "retention_failing"  // old versions stay
 	AlarmOverlay    AlarmCode = "overlay_full"       // ordinary changes must wait for the next base
+	AlarmShared     AlarmCode = "endpoint_shared"    // cells that are not retired have an address in common
 	AlarmUsage      AlarmCode = "usage_wrong"        // a cell's record of what it holds is not the sum of its tenants
 	AlarmOverdue    AlarmCode = "override_overdue"   // review_by has passed
 	AlarmBehind     AlarmCode = "router_behind"      // it reports, and serves an older map for too long

@@ -64,6 +64,7 @@ func (s *Service) runWatch(ctx context.Context) {
 	var read time.Time
 	for {
 		s.watchOverlay()
+		s.watchEndpoints()
 		if now := time.Now(); now.Sub(read) >= overdueEvery {
 			if s.readOverdue(ctx, now) == nil {
 				read = now

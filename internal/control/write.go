@@ -174,6 +174,9 @@ func (w *work) finish() error {
 	if r := w.head.Restored; r != nil && !w.drain && !w.aside && len(w.lines) > 0 {
 		return r.refuse()
 	}
+	if err := w.checkEndpoints(); err != nil {
+		return err
+	}
 	dirty := w.confirmed
 	if w.built != nil || !w.cs.IsEmpty() || w.confirmed {
 		if err := w.accept(); err != nil {

@@ -244,6 +244,7 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 	}
 	x.no(api.CodeInvalid, "POST", "/v1/cells/cell-001/undrain", api.DrainRequest{Admit: 50})
 	x.no(api.CodeInUse, "POST", "/v1/cells/cell-001/retire", api.RetireRequest{}, matching(cellRevision(x, "cell-001"))...)
+	x.no(api.CodeInUse, "PUT", "/v1/cells/cell-009", cellIn(1), create...) // an endpoint of cell-001
 	x.ok(&cell, "PUT", "/v1/cells/cell-009", api.CellSettings{}, create...)
 	x.no(api.CodePreconditionRequired, "POST", "/v1/cells/cell-009/retire", api.RetireRequest{})
 	x.ok(&cell, "POST", "/v1/cells/cell-009/retire", api.RetireRequest{Reason: "never used"}, matching(cell.Revision)...)

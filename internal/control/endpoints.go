@@ -1,0 +1,97 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cellway/cellway"
+)
+
+// checkEndpoints refuses an endpoint that leads to where another cell is
+// already: cells share nothing, and what fails there would fail in both. Retired
+// cells don't count, so that a cell can be replaced under a new name. Only
+// addresses that a cell gets now are looked at, so that cells which share one
+// since before this was refused can be drained, changed and mended.
+func (w *work) checkEndpoints() error {
+	gets := map[string]cellway.CellID{}
+	for _, id := range slices.Sorted(maps.Keys(w.rows)) {
+		c := w.rows[id].cell
+		if c.State == cellway.CellRetired {
+			continue
+		}
+		had, err := w.addressesBefore(id)
+		if err != nil {
+			return err
+		}
+		seen := map[string]string{}
+		for _, e := range c.Endpoints {
+			switch a := cellway.EndpointAddress(e); {
+			case seen[a] != "":
+				return fmt.Errorf("cell %s: endpoints %s and %s are one address: %w", id, seen[a], e, cellway.ErrInvalid)
+			case had[a]:
+			case gets[a] != "":
+				return sharedEndpoint(id, e, gets[a])
+			default:
+				gets[a], seen[a] = id, e
+			}
+		}
+	}
+	if len(gets) == 0 {
+		return nil
+	}
+	var refusal error
+	err := w.eachRow(func(r *row) {
+		if r.cell.State == cellway.CellRetired || refusal != nil {
+			return
+		}
+		for _, e := range r.cell.Endpoints {
+			if id := gets[cellway.EndpointAddress(e)]; id != "" && id != r.cell.ID {
+				refusal = sharedEndpoint(id, e, r.cell.ID)
+				return
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}
+
+func sharedEndpoint(id cellway.CellID, endpoint string, other cellway.CellID) error {
+	return fmt.Errorf("cell %s can't have the address %s, which cell %s has: cells share nothing; give each its own, or retire %s first: %w",
+		id, cellway.EndpointAddress(endpoint), other, other, cellway.ErrInUse)
+}
+
+// addressesBefore returns the addresses that a cell had before w.
+func (w *work) addressesBefore(id cellway.CellID) (map[string]bool, error) {
+	b, err := w.cells()
+	if err != nil {
+		return nil, err
+	}
+	had := map[string]bool{}
+	if i, ok := slices.BinarySearchFunc(b.rows, id, byCell); ok {
+		for _, e := range b.rows[i].cell.Endpoints {
+			had[cellway.EndpointAddress(e)] = true
+		}
+	}
+	return had, nil
+}
+
+// watchEndpoints notes addresses that cells share since before that was refused.
+func (s *Service) watchEndpoints() {
+	there := map[string]bool{}
+	if m := s.Accepted(); m != nil {
+		for _, shared := range m.SharedAddresses() {
+			var ids []string
+			for _, id := range shared.Cells {
+				ids = append(ids, string(id))
+			}
+			subject := "address/" + shared.Address
+			there[subject] = true
+			s.health.set(AlarmShared, subject, fmt.Sprintf("cells %s have this address in common, so that what fails there fails in all of them; give each its own", strings.Join(ids, ", ")))
+		}
+	}
+	s.health.keep(AlarmShared, there)
+}
