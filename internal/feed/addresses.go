@@ -11,12 +11,18 @@ import (
 	"github.com/cellway/cellway/routemap"
 )
 
+// maxAddresses is how many bytes the file of the last known addresses may have.
+const maxAddresses = 64 << 20
+
 // SaveAddresses keeps the last known addresses of names for the next start.
 // It replaces what was kept, and logs and counts an error.
 func (s *Store) SaveAddresses(names map[string][]netip.Addr) {
 	s.files.Lock()
 	defer s.files.Unlock()
 	raw, err := json.Marshal(names)
+	if len(raw) > maxAddresses-2*sha256.Size-1 {
+		err = fmt.Errorf("the addresses of %d names take %d bytes: %w", len(names), len(raw), errTooLarge)
+	}
 	if err == nil {
 		sum := sha256.Sum256(raw)
 		err = writeWhole(s.disk, addressesName, append(hex.AppendEncode(nil, sum[:]), append([]byte("\n"), raw...)...))
@@ -32,7 +38,7 @@ func (s *Store) SaveAddresses(names map[string][]netip.Addr) {
 // Addresses returns what [Store.SaveAddresses] kept. If nothing was kept, or
 // it can't be read, that is logged, and there are none.
 func (s *Store) Addresses() map[string][]netip.Addr {
-	raw, err := s.disk.ReadFile(addressesName)
+	raw, err := s.disk.ReadFile(addressesName, maxAddresses)
 	if isNotExist(err) {
 		return nil
 	}

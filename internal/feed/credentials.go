@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +62,7 @@ func (c *Credentials) token() (string, error) {
 	if c.cfg.TokenFile == "" {
 		return "", nil
 	}
-	raw, err := os.ReadFile(c.cfg.TokenFile)
+	raw, err := readRegular(c.cfg.TokenFile, maxToken)
 	if err != nil {
 		return "", fmt.Errorf("token: %w", err)
 	}
@@ -75,9 +74,17 @@ func (c *Credentials) token() (string, error) {
 }
 
 func (c *Credentials) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	cert, err := tls.LoadX509KeyPair(c.cfg.CertFile, c.cfg.KeyFile)
+	chain, err := readRegular(c.cfg.CertFile, maxPEM)
 	if err != nil {
 		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	key, err := readRegular(c.cfg.KeyFile, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate's key: %w", err)
+	}
+	cert, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate %s with key %s: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
 	}
 	return &cert, nil
 }
@@ -89,7 +96,7 @@ func (c *Credentials) http() (*http.Client, error) {
 	var ca []byte
 	if c.cfg.CAFile != "" {
 		var err error
-		if ca, err = os.ReadFile(c.cfg.CAFile); err != nil {
+		if ca, err = readRegular(c.cfg.CAFile, maxPEM); err != nil {
 			return nil, fmt.Errorf("certificate authority: %w", err)
 		}
 	}

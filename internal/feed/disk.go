@@ -6,11 +6,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // A disk is what the store asks of a folder. Names have no separators.
 type disk interface {
-	ReadFile(name string) ([]byte, error)
+	ReadFile(name string, most int64) ([]byte, error) // a regular file of at most that many bytes
 	List() ([]string, error)
 	Create(name string) (diskFile, error)    // a new file; it must not exist
 	OpenWrite(name string) (diskFile, error) // to write in place; made if it does not exist
@@ -40,10 +41,15 @@ func openFolder(dir string) (disk, error) {
 	return folder{root}, nil
 }
 
-func (f folder) ReadFile(name string) ([]byte, error) { return f.root.ReadFile(name) }
-func (f folder) Rename(from, to string) error         { return f.root.Rename(from, to) }
-func (f folder) Remove(name string) error             { return f.root.Remove(name) }
-func (f folder) Close() error                         { return f.root.Close() }
+func (f folder) Rename(from, to string) error { return f.root.Rename(from, to) }
+func (f folder) Remove(name string) error     { return f.root.Remove(name) }
+func (f folder) Close() error                 { return f.root.Close() }
+
+func (f folder) opener() opener {
+	return opener{f.root.Stat, f.root.OpenFile, func(name string) string { return filepath.Join(f.root.Name(), name) }}
+}
+
+func (f folder) ReadFile(name string, most int64) ([]byte, error) { return f.opener().read(name, most) }
 
 func (f folder) List() ([]string, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
@@ -68,7 +74,7 @@ func (f folder) Create(name string) (diskFile, error) {
 }
 
 func (f folder) OpenWrite(name string) (diskFile, error) {
-	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	file, _, err := f.opener().openRegular(name, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

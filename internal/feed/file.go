@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,7 +92,11 @@ func (f *File) read() ([]byte, error) {
 	if !info.IsDir() {
 		return f.readArchive(info)
 	}
-	return readAtMost(filepath.Join(f.path, FolderManifest), routemap.MaxManifest)
+	raw, err := readRegular(filepath.Join(f.path, FolderManifest), routemap.MaxManifest)
+	if errors.Is(err, errTooLarge) {
+		err = fmt.Errorf("%w: %w", err, routemap.ErrFormat)
+	}
+	return raw, err
 }
 
 // readArchive returns the manifest of an archive, which is read only when the
@@ -113,7 +116,7 @@ func (f *File) readArchive(info fs.FileInfo) ([]byte, error) {
 }
 
 func (f *File) archive() (routemap.Version, error) {
-	file, err := os.Open(f.path)
+	file, _, err := system().openRegular(f.path, os.O_RDONLY)
 	if err != nil {
 		return routemap.Version{}, err
 	}
@@ -133,7 +136,10 @@ func (f *File) Part(_ context.Context, p routemap.Part) ([]byte, error) {
 	}
 	var b []byte
 	if info.IsDir() {
-		b, err = readAtMost(filepath.Join(f.path, FolderParts, p.Digest.String()), int64(p.Size))
+		b, err = readRegular(filepath.Join(f.path, FolderParts, p.Digest.String()), int64(p.Size))
+		if errors.Is(err, errTooLarge) {
+			err = fmt.Errorf("%w: %w", err, ErrShort)
+		}
 	} else {
 		var v routemap.Version
 		if v, err = f.archive(); err == nil {
@@ -154,17 +160,6 @@ func (f *File) Part(_ context.Context, p routemap.Part) ([]byte, error) {
 		return nil, fmt.Errorf("part %v in %s has %d bytes, the manifest says %d: %w", p.Digest, f.path, len(b), p.Size, ErrShort)
 	}
 	return b, nil
-}
-
-// readAtMost reads a file. Of a larger one it reads one byte more than most, so
-// that the caller sees it.
-func readAtMost(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, most+1))
 }
 
 // Check reports why a source that exists could not be used.

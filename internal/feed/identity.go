@@ -20,13 +20,16 @@ func ValidateRouterID(id string) error {
 	return nil
 }
 
+// maxID is how many bytes the file of the router's id may have.
+const maxID = 256
+
 // RouterID returns the id under which this router reports: the one it had
 // before, or a new one that it keeps. If that can't be kept, it is logged, and
 // the id is good until the process ends.
 func (s *Store) RouterID() string {
 	s.files.Lock()
 	defer s.files.Unlock()
-	raw, err := s.disk.ReadFile(idName)
+	raw, err := s.disk.ReadFile(idName, maxID)
 	if err == nil {
 		id := strings.TrimSpace(string(raw))
 		if err = ValidateRouterID(id); err == nil {

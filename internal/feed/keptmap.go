@@ -25,6 +25,7 @@ const (
 	keptMagic  = "CWYG"
 	keptFormat = 1
 	keptHead   = 4 + 2 + 8 + 4 + 4 // magic, format, time, two lengths
+	maxKept    = keptHead + routemap.MaxManifest + routemap.MaxOverlay + sha256.Size
 )
 
 // encode writes g with a SHA-256 over all that stands before it, so that half a

@@ -11,7 +11,7 @@ import (
 // openMarker reads the marker and judges by it how the process before ended.
 // What it finds is on the disk again before this process tries anything.
 func (s *Store) openMarker() {
-	raw, err := s.disk.ReadFile(markerName)
+	raw, err := s.disk.ReadFile(markerName, markerFile)
 	ok := false
 	switch {
 	case isNotExist(err):

@@ -134,12 +134,15 @@ func (d *memDisk) rename(set map[string]*inode) {
 
 func notThere(op, name string) error { return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist} }
 
-func (d *memDisk) ReadFile(name string) ([]byte, error) {
+func (d *memDisk) ReadFile(name string, most int64) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := d.names[name]
 	if f == nil {
 		return nil, notThere("open", name)
+	}
+	if int64(len(f.data)) > most {
+		return nil, errTooLarge
 	}
 	return bytes.Clone(f.data), nil
 }

@@ -4,11 +4,11 @@ package feed
 // the reason.
 type noDisk struct{ err error }
 
-func (d noDisk) ReadFile(string) ([]byte, error)    { return nil, d.err }
-func (d noDisk) List() ([]string, error)            { return nil, d.err }
-func (d noDisk) Create(string) (diskFile, error)    { return nil, d.err }
-func (d noDisk) OpenWrite(string) (diskFile, error) { return nil, d.err }
-func (d noDisk) Rename(string, string) error        { return d.err }
-func (d noDisk) Remove(string) error                { return d.err }
-func (d noDisk) Sync() error                        { return d.err }
-func (d noDisk) Close() error                       { return nil }
+func (d noDisk) ReadFile(string, int64) ([]byte, error) { return nil, d.err }
+func (d noDisk) List() ([]string, error)                { return nil, d.err }
+func (d noDisk) Create(string) (diskFile, error)        { return nil, d.err }
+func (d noDisk) OpenWrite(string) (diskFile, error)     { return nil, d.err }
+func (d noDisk) Rename(string, string) error            { return d.err }
+func (d noDisk) Remove(string) error                    { return d.err }
+func (d noDisk) Sync() error                            { return d.err }
+func (d noDisk) Close() error                           { return nil }

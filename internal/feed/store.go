@@ -194,7 +194,7 @@ func (s *Store) remove(file string) {
 }
 
 func (s *Store) readKept(name keptName) (keptMap, error) {
-	raw, err := s.disk.ReadFile(name.file())
+	raw, err := s.disk.ReadFile(name.file(), maxKept)
 	if err != nil {
 		return keptMap{}, err
 	}
@@ -210,7 +210,7 @@ func (s *Store) readKept(name keptName) (keptMap, error) {
 
 // isDamage tells a file whose content is wrong from one that can't be read now.
 func isDamage(err error) bool {
-	return errors.Is(err, routemap.ErrFormat) || errors.Is(err, routemap.ErrDigest)
+	return errors.Is(err, routemap.ErrFormat) || errors.Is(err, routemap.ErrDigest) || errors.Is(err, errTooLarge)
 }
 
 // names returns the kept maps on the disk, newest first.
@@ -238,7 +238,7 @@ func (s *Store) load(name keptName, ring routemap.Keyring, fleet string) (a *acc
 	if man.Fleet != fleet {
 		return nil, fmt.Errorf("kept map %v is of fleet %s, not of %s: %w", man.Version, man.Fleet, fleet, routemap.ErrFleet)
 	}
-	raw, err := s.disk.ReadFile(baseFile(man.Base.Digest))
+	raw, err := s.disk.ReadFile(baseFile(man.Base.Digest), int64(man.Base.Size))
 	if err != nil {
 		return nil, err
 	}

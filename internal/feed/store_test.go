@@ -188,7 +188,7 @@ func TestFailedMarkerWriteLosesNoCount(t *testing.T) {
 					}()
 					for seed := range uint64(8) {
 						left := d.afterCut(rand.New(rand.NewPCG(seed, 1)))
-						raw, _ := left.ReadFile(markerName)
+						raw, _ := left.ReadFile(markerName, markerFile)
 						m, _, ok := decodeMarker(raw)
 						if !ok {
 							t.Fatal("no whole copy of the marker is left")

@@ -269,7 +269,7 @@ func TestMarkerIsWrittenBeforeTheSwap(t *testing.T) {
 		b.end()
 		b.src.set(b.pub.base())
 		base, _ := partsOf(b.pub.last.Manifest())
-		raw := func() []byte { r, _ := b.disk.ReadFile(markerName); return r }
+		raw := func() []byte { r, _ := b.disk.ReadFile(markerName, markerFile); return r }
 		b.sink = &sink{}
 		b.startWithHook(func() {
 			m, _, ok := decodeMarker(raw())
@@ -361,7 +361,7 @@ func TestWhatASwapWaitsForOfTheDisk(t *testing.T) {
 				begun, next := time.Now(), b.feed.Swapped()
 				var noted marker
 				b.sink.setFail(func(*routemap.Map) error {
-					raw, _ := b.disk.ReadFile(markerName)
+					raw, _ := b.disk.ReadFile(markerName, markerFile)
 					noted, _, _ = decodeMarker(raw)
 					return nil
 				})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 
 	"github.com/cellway/cellway"
@@ -45,7 +44,7 @@ func OpenKeyring(path string, log *slog.Logger) (*KeyringFile, error) {
 }
 
 func (k *KeyringFile) read() ([]byte, routemap.Keyring, error) {
-	text, err := os.ReadFile(k.path)
+	text, err := readRegular(k.path, maxKeyring)
 	if err != nil {
 		return nil, nil, err
 	}
