@@ -3,7 +3,8 @@
 .PHONY: help build test race lint fuzz bench crash interop demo docs
 
 # How long each fuzz function runs, which benchmarks, and how often the control
-# plane is killed: make fuzz FOR=1m, make bench RUN=Lookup, make crash KILLS=100
+# plane is killed: make fuzz FOR=1m, make bench RUN=Lookup, make crash KILLS=100.
+# make interop STRICT=-strict fails where a client is not installed.
 FOR ?= 10s
 RUN ?= .
 KILLS ?= 60
@@ -34,7 +35,7 @@ crash: ## a control plane at work is killed over and over (KILLS=60)
 	CELLWAY_KILLS=$(KILLS) go test -race -count=1 -timeout=30m -run=TestKilled ./internal/store/sqlitestore
 
 interop: ## real clients against the router: gRPC, WebSocket, curl, wrk, h2load, h2spec, Chromium
-	go -C interop test -count=1 -timeout=15m ./...
+	go -C interop test -count=1 -timeout=15m ./... $(STRICT)
 
 demo: ## a whole fleet on this machine, with things going wrong in it
 	go run ./cmd/cellway demo

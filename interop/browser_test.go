@@ -137,7 +137,7 @@ func TestBrowser(t *testing.T) {
 		}
 	}
 	if chromium == "" {
-		t.Skip("no Chromium is installed")
+		without(t, "no Chromium is installed")
 	}
 	b := &browsed{sockets: &sockets{closed: make(chan error, 1)}, reported: make(chan map[string]string, 1), whole: make(chan struct{})}
 	r := newRig(t, newAuthority(t), []cellSpec{{"web", "http://" + serve(t, b)}})

@@ -13,6 +13,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -304,12 +305,24 @@ func eventually(t *testing.T, what string, ask func() error) {
 	t.Fatalf("not so: %s: %v", what, err)
 }
 
+// strict makes a test whose program is missing fail.
+var strict = flag.Bool("strict", false, "fail, do not skip, where a program is missing")
+
+// without ends a test whose program is missing.
+func without(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if *strict {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 // tool returns the path of a program, or skips the test.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Skipf("%s is not installed", name)
+		without(t, "%s is not installed", name)
 	}
 	return path
 }
