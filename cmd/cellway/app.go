@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -18,9 +20,10 @@ import (
 
 // An app is one run of the command line.
 type app struct {
-	in       io.Reader
-	out, err io.Writer
-	args     []string // as typed, for the command to repeat
+	in   io.Reader
+	out  *boot.Output
+	err  io.Writer
+	args []string // as typed, for the command to repeat
 
 	// What all commands take.
 	conn    connection
@@ -34,14 +37,18 @@ type app struct {
 
 // run runs the command line args and returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
-	a := &app{in: in, out: out, err: stderr, args: args}
+	a := &app{in: in, out: boot.NewOutput(out), err: stderr, args: args}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(a.out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	return a.report(root, err)
+	if lost := a.out.Err(); lost != nil && !errors.Is(err, lost) {
+		// What the command did is done, but who asked for it can't read so.
+		err = errors.Join(err, lost)
+	}
+	return a.report(err)
 }
 
 // root returns the command that holds all others.
@@ -60,6 +67,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
   cellway drain cell-002 --reason "disk is dying" --wait routers
   cellway explain acme`,
 		SilenceErrors: true, SilenceUsage: true,
+		Args:              cobra.ArbitraryArgs,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.ready(c) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
@@ -71,6 +79,13 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	f.StringVar(&a.conn.CertFile, "cert-file", "", "client certificate, PEM (CELLWAY_CERT_FILE)")
 	f.StringVar(&a.conn.KeyFile, "key-file", "", "its key, PEM (CELLWAY_KEY_FILE)")
 	f.StringVar(&a.conn.context, "context", "", "context to use instead of the current one (CELLWAY_CONTEXT)")
+	version := root.Flags().Bool("version", false, "say which build this is")
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if *version && len(args) == 0 {
+			return a.version()
+		}
+		return unknown(c, args)
+	}
 	f.StringVarP(&a.output, "output", "o", "table", "table for people, json or yaml for programs")
 	complete(root, "output", outputs...)
 	complete(root, "context", func() []string { return a.contextNames() })
@@ -100,19 +115,23 @@ func strict(c *cobra.Command) {
 		strict(sub)
 	}
 	if c.HasSubCommands() && c.Run == nil && c.RunE == nil {
-		c.RunE = func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return c.Help()
-			}
-			text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				text += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
-			}
-			return usage("%s", text)
-		}
+		c.RunE = unknown
 		c.Args = cobra.ArbitraryArgs
-		c.SuggestionsMinimumDistance = 2
 	}
+}
+
+// unknown runs a command that only holds others: it helps, or says that there
+// is none of that name.
+func unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		text += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+	}
+	return usage("%s", text)
 }
 
 // client connects to the control plane.
@@ -123,12 +142,15 @@ func (a *app) client() (*client.Client, error) {
 	}
 	return client.New(client.Config{
 		URL: conn.URL, TokenFile: conn.TokenFile, CAFile: conn.CAFile, CertFile: conn.CertFile, KeyFile: conn.KeyFile,
-		UserAgent: "cellway/" + buildVersion(),
+		UserAgent: "cellway/" + telemetry.ReadBuild().Version,
 	})
 }
 
 // terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {
+	if out, ok := stream.(*boot.Output); ok {
+		stream = out.Unwrap()
+	}
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

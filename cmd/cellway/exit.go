@@ -9,6 +9,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/shell"
 	"github.com/spf13/cobra"
 )
@@ -41,7 +42,11 @@ func exitCodesTopic() *cobra.Command {
   4  what was named does not exist
   5  done, but not every router serves it within --timeout
   6  not permitted: no token, or a role that does not allow it
-  7  the control plane can't be reached, or is not ready`,
+  7  the control plane can't be reached, or is not ready
+
+Output that can't be written, as to a full disk, is a failure too: what the command did
+is done, and it ends with 1 unless it ends with another one already. If who reads the
+output hangs up, as head does, it says nothing and ends with 141, or of the signal.`,
 	}
 }
 
@@ -86,9 +91,11 @@ func code(err error) int {
 
 // report tells a person what went wrong and how to mend it, and returns the
 // exit code.
-func (a *app) report(root *cobra.Command, err error) int {
+func (a *app) report(err error) int {
 	c := code(err)
 	switch {
+	case boot.HungUp(err):
+		return boot.Hung
 	case c == exitOK, errors.Is(err, errAsked):
 		return c
 	case errors.Is(err, context.Canceled):

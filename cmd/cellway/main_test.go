@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ import (
 func commands(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), ".", "../cellway-control")
+	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), ".", "../cellway-control", "../cellway-router")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the commands: %v\n%s", err, out)
 	}
@@ -71,6 +72,7 @@ func TestScripts(t *testing.T) {
 					"grab":    grab,
 					"settle":  settle,
 					"exits":   exits,
+					"full":    full,
 
 					"service":  service,
 					"freeport": freePort,
@@ -78,7 +80,13 @@ func TestScripts(t *testing.T) {
 
 					"eventually": eventually,
 				},
-				Condition: func(cond string) (bool, error) { return cond == store, nil },
+				Condition: func(cond string) (bool, error) {
+					if file, ok := strings.CutPrefix(cond, "exists:"); ok {
+						_, err := os.Stat(file)
+						return err == nil, nil
+					}
+					return cond == store, nil
+				},
 			})
 		})
 	}
@@ -234,6 +242,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// full runs a command with a full disk as its output; it must end with 1 and
+// say so: full COMMAND...
+func full(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec("sh", append([]string{"-c", `exec "$@" > /dev/full`, "sh"}, args...)...)
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != 1 {
+		ts.Fatalf("its output is lost, and it ends with %v", err)
+	}
+	if said := ts.ReadFile("stderr"); !strings.Contains(said, "standard output: write /dev/") || !strings.Contains(said, "no space left on device") {
+		ts.Fatalf("its output is lost, and it says\n%s", said)
+	}
+}
+
 // service runs a service until the script ends and sets SERVICE to its URL and
 // TAKEN to its address.
 func service(ts *testscript.TestScript, neg bool, args []string) {
@@ -344,6 +365,32 @@ func TestEveryCommandTellsWhatItDoesWithAnExample(t *testing.T) {
 		}
 	})
 }
+
+// Every command, its help as well, ends otherwise than with 0 when its output is
+// lost, and by its exit code alone if nobody reads it any more.
+func TestHelpThatNobodyGetsIsAFailure(t *testing.T) {
+	forEachCommand((&app{}).root(), func(c *cobra.Command) {
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		if c.Name() == "exit-codes" {
+			args = []string{"help", "exit-codes"}
+		}
+		for _, tt := range []struct {
+			why  error
+			code int
+			says string
+		}{{syscall.ENOSPC, 1, "cellway: standard output: no space left on device\n"}, {syscall.EPIPE, 141, ""}} {
+			var stderr strings.Builder
+			if got := run(t.Context(), args, strings.NewReader(""), broken{tt.why}, &stderr); got != tt.code || stderr.String() != tt.says {
+				t.Errorf("cellway %s, %v: ends with %d and says %q", strings.Join(args, " "), tt.why, got, stderr.String())
+			}
+		}
+	})
+}
+
+// broken is an output that takes nothing.
+type broken struct{ why error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.why }
 
 // What changes something can be tried first, and what destroys something asks.
 func TestCommandsThatWriteCanBeTriedFirst(t *testing.T) {

@@ -129,7 +129,7 @@ func (a *app) show(v any, people func()) error {
 		return err
 	}
 	people()
-	return nil
+	return a.out.Err()
 }
 
 // A removal is the answer to a removal that leaves no record.

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -94,10 +92,13 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 				t.Secret = ""
 				return a.show(t.Token, func() { fmt.Fprintf(a.out, "token %s for %s (%s) is in %s\n", t.ID, t.Name, t.Role, out) })
 			}
-			return a.show(t, func() {
+			if err := a.show(t, func() {
 				fmt.Fprintf(a.err, "token %s for %s (%s); this is the only time that it is shown\n", t.ID, t.Name, t.Role)
 				fmt.Fprintln(a.out, t.Secret)
-			})
+			}); err != nil {
+				return fmt.Errorf("token %s was made, but its secret is lost (%w); delete it and make another", t.ID, err)
+			}
+			return nil
 		},
 	}
 	create.Flags().StringVar(&name, "name", "", "whose it is; the journal names it")
@@ -252,22 +253,4 @@ func (a *app) showKey(file, trust string) error {
 	return a.show(map[string]string{"id": string(routemap.KeyIDOf(signer.Public())), "trust": trust, "line": string(line[:len(line)-1])}, func() {
 		a.out.Write(line)
 	})
-}
-
-// buildVersion is the version of this program.
-func buildVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "the version of this program", Args: exactly(), Example: "  cellway version",
-		RunE: func(*cobra.Command, []string) error {
-			v := map[string]string{"version": buildVersion(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
-			return a.show(v, func() { fmt.Fprintf(a.out, "cellway %s (%s, %s)\n", v["version"], v["go"], v["platform"]) })
-		},
-	}
 }

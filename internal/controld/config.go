@@ -124,13 +124,17 @@ func (c Config) prepare() (create bool, err error) {
 	case store && key:
 		return false, nil
 	case store:
-		return false, fmt.Errorf("store %s is there, its signing key %s is not: routers believe no other key, so bring it back; to change it, see docs/operations/keys.md: %w", c.Store, first, cellway.ErrNotFound)
+		return false, keyGone(c.Store, first)
 	case !c.Init:
 		return false, missing("store", c.Store)
 	case !key:
 		return true, NewKeyFile(first, rand.Reader)
 	}
 	return true, nil // a key made before, on purpose, as for routers that know it already
+}
+
+func keyGone(store, key string) error {
+	return fmt.Errorf("store %s is there, its signing key %s is not: routers believe no other key, so bring it back; to change it, see docs/operations/keys.md: %w", store, key, cellway.ErrNotFound)
 }
 
 func missing(what, path string) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/peterbourgon/ff/v3"
 )
 
@@ -36,12 +37,14 @@ func commands() []command {
 		{"init", "make a new store and a new signing key", "[settings]", (*program).init},
 		{"restore", "make a store from a backup, and wait for a person before anything but drains goes out", "--from FILE [settings]", (*program).restore},
 		{"token", "make a token while the control plane is stopped, as for the first admin", "--name NAME [settings]", (*program).token},
+		{"version", "say which build this is", "", (*program).version},
 	}
 }
 
 // A program is one run of cellway-control.
 type program struct {
-	out, err io.Writer
+	out *boot.Output
+	err io.Writer
 }
 
 // errHelp is asked-for help: no failure.
@@ -54,8 +57,10 @@ func (e usageError) Unwrap() error { return e.error }
 
 // Main runs cellway-control with args, which lack the program's name, and
 // returns its exit code: 0, 1 if it failed, 2 if the command line is wrong.
+// Output that could not be written is a failure too; if its reader hung up the
+// code is [boot.Hung].
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &program{stdout, stderr}
+	p := &program{boot.NewOutput(stdout), stderr}
 	name := "serve"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
@@ -65,9 +70,14 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 		err := c.run(p, ctx, args)
+		if err == nil || errors.Is(err, errHelp) {
+			err = p.out.Err()
+		}
 		switch {
-		case err == nil, errors.Is(err, errHelp):
+		case err == nil:
 			return exitOK
+		case boot.HungUp(p.out.Err()):
+			return boot.Hung
 		case errors.As(err, new(usageError)):
 			fmt.Fprintf(stderr, "cellway-control: %v\nrun \"cellway-control %s -h\" for help\n", err, name)
 			return exitUsage
@@ -136,6 +146,15 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 }
 
+// version says which build this is.
+func (p *program) version(_ context.Context, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("version does not take %q", args[0])}
+	}
+	fmt.Fprintln(p.out, "cellway-control", telemetry.ReadBuild())
+	return nil
+}
+
 // parse reads the settings of a command and what more adds.
 func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (Config, error) {
 	var s settings
@@ -198,9 +217,22 @@ func (p *program) help(name string, fs *flag.FlagSet) {
 }
 
 func (p *program) serve(ctx context.Context, args []string) error {
-	cfg, err := p.parse("serve", args, nil)
-	if err != nil {
+	var check, version bool
+	cfg, err := p.parse("serve", args, func(fs *flag.FlagSet) {
+		fs.BoolVar(&check, "check", false, "read settings, keys and certificates, say what is wrong, and exit; a running control plane is left alone")
+		fs.BoolVar(&version, "version", false, "say which build this is, and exit")
+	})
+	switch {
+	case err != nil:
 		return err
+	case version:
+		return p.version(ctx, nil)
+	case check:
+		if err := cfg.Check(); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.out, "ok")
+		return nil
 	}
 	s, err := New(ctx, cfg)
 	if err != nil {

@@ -2,19 +2,15 @@ package controld
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/store/sqlitestore"
-	"github.com/cellway/cellway/routemap"
 )
 
 // restore makes a store from a backup. The store gets its name only when it is
@@ -83,54 +79,4 @@ func Restore(ctx context.Context, from string, cfg Config) (err error) {
 		return fmt.Errorf("restore from %s: %w", from, err)
 	}
 	return sqlitestore.Install(fresh, cfg.Store)
-}
-
-// token makes a token in the store itself, for a control plane that nobody has
-// a token of yet.
-func (p *program) token(ctx context.Context, args []string) error {
-	var name, role string
-	var expires time.Duration
-	cfg, err := p.parse("token", args, func(fs *flag.FlagSet) {
-		fs.StringVar(&name, "name", "", "whose it is; the journal names it")
-		fs.StringVar(&role, "role", string(control.Admin), "viewer, operator, admin, router or cell")
-		fs.DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
-	})
-	switch {
-	case err != nil:
-		return err
-	case name == "":
-		return usageError{errors.New("say whose token it is with --name NAME")}
-	case expires < 0:
-		return usageError{fmt.Errorf("expires is %v; give a time from now, as in 2160h", expires)}
-	case cfg.Store == Memory:
-		return usageError{errors.New("a store in memory is in another process; name a file with --store, or use \"cellway token create\"")}
-	}
-	r, err := control.ParseRole(role)
-	if err != nil {
-		return usageError{err}
-	}
-	st, err := sqlitestore.Open(ctx, cfg.Store, sqlitestore.Options{Log: cfg.log()})
-	if err != nil {
-		return err
-	}
-	// Nothing is published here, so nothing is signed by this key.
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return errors.Join(err, st.Close())
-	}
-	svc, err := control.Open(ctx, control.Config{Store: st, Signers: []routemap.Signer{routemap.LocalSigner(private)}, Log: cfg.log()})
-	if err != nil {
-		return errors.Join(err, st.Close())
-	}
-	var until time.Time
-	if expires > 0 {
-		until = time.Now().Add(expires)
-	}
-	t, secret, err := svc.CreateToken(ctx, control.Call{Who: who(), Reason: "made on the machine of the control plane"}, name, r, until)
-	if err = errors.Join(err, st.Close()); err != nil {
-		return err
-	}
-	fmt.Fprintf(p.err, "token %s for %s (%s); this is the only time it is shown\n", t.ID, t.Name, t.Role)
-	fmt.Fprintln(p.out, secret)
-	return nil
 }

@@ -9,14 +9,20 @@ import (
 	"net"
 	"os"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/telemetry"
 )
 
 // Main runs cellway-router with args, which lack the program's name, until ctx
-// ends, and returns its exit code: 0, or 1 with the reason on stderr.
+// ends, and returns its exit code: 0, or 1 with the reason on stderr, or
+// [boot.Hung] if nobody reads what was asked for any more.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if err := Run(ctx, args, stdout, stderr); err != nil {
+	err := Run(ctx, args, stdout, stderr)
+	if boot.HungUp(err) {
+		return boot.Hung
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "cellway-router: %v\n", err)
 		return 1
 	}
@@ -27,16 +33,17 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // asked for. It returns nil when the router was told to stop and did so
 // cleanly.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	s, err := parse(args, os.Environ(), stdout)
+	out := boot.NewOutput(stdout)
+	s, err := parse(args, os.Environ(), out)
 	if errors.Is(err, errHelp) {
-		return nil
+		return out.Err()
 	}
 	if err != nil {
 		return err
 	}
 	build := telemetry.ReadBuild()
 	if s.version {
-		_, err := fmt.Fprintln(stdout, "cellway-router", build)
+		_, err := fmt.Fprintln(out, "cellway-router", build)
 		return err
 	}
 	log, err := telemetry.NewLog(stderr, s.logFormat, s.logLevel)
@@ -44,7 +51,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("log-format: %w", err)
 	}
 	if s.check {
-		return s.checkAll(stdout)
+		return s.checkAll(out)
 	}
 	if err := s.validate(); err != nil {
 		return err
