@@ -255,14 +255,19 @@ func full(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// service runs a service until the script ends and sets SERVICE to its URL and
-// TAKEN to its address.
+// service runs a service at two addresses until the script ends and sets SERVICE
+// and SERVICE2 to its URLs and TAKEN to its first address.
 func service(ts *testscript.TestScript, neg bool, args []string) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "served by the service for %s", r.Header.Get("X-Cell-Key"))
-	}))
-	ts.Defer(s.Close)
+	serve := func() *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "served by the service for %s", r.Header.Get("X-Cell-Key"))
+		}))
+		ts.Defer(s.Close)
+		return s
+	}
+	s := serve()
 	ts.Setenv("SERVICE", s.URL)
+	ts.Setenv("SERVICE2", serve().URL)
 	ts.Setenv("TAKEN", s.Listener.Addr().String())
 }
 
