@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -177,18 +176,16 @@ func bodyAtMost[T any](q *request, most int64) (v T) {
 	if conn.SetReadDeadline(time.Now().Add(bodyWithin)) == nil {
 		defer conn.SetReadDeadline(time.Time{})
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, most))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&v)
-	if err == nil {
-		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something follows the JSON value")
-		}
-	}
+	text, err := io.ReadAll(http.MaxBytesReader(q.w, q.Body, most))
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		q.wrong("%w: at most %d bytes are taken", errTooLarge, large.Limit)
-	} else if err != nil {
-		q.wrong("body: %s: %w", strings.TrimPrefix(err.Error(), "json: "), cellway.ErrInvalid)
+		return v
+	}
+	if err == nil {
+		err = decodeStrictly(text, &v)
+	}
+	if err != nil {
+		q.wrong("body: %v: %w", err, cellway.ErrInvalid)
 	}
 	return v
 }

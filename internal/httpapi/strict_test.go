@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+)
+
+func TestBodiesThatTwoReadersWouldReadDifferentlyAreRefused(t *testing.T) {
+	s, _ := newServer(t)
+	fleetOf(t, s, 2)
+	must(t, s, nil, "POST", "/v1/tenants", api.TenantCreation{ID: "acme"}, "Idempotency-Key", "k")
+	for name, tt := range map[string]struct{ method, path, body, say string }{
+		"twice":             {"POST", "/v1/cells/cell-001/drain", `{"admit":100,"admit":0}`, `field "admit" stands twice`},
+		"twice, escaped":    {"POST", "/v1/cells/cell-001/drain", `{"admit":100,"\u0061dmit":0}`, `field "admit" stands twice`},
+		"other case":        {"POST", "/v1/cells/cell-001/drain", `{"Admit":0}`, `unknown field "Admit"; it is written "admit"`},
+		"both":              {"POST", "/v1/cells/cell-001/drain", `{"admit":100,"ADMIT":0}`, `unknown field "ADMIT"; it is written "admit"`},
+		"folds to a letter": {"POST", "/v1/cells/cell-001/drain", `{"admit":100,"rea\u017fon":"x"}`, `it is written "reason"`},
+		"embedded":          {"POST", "/v1/tenants", `{"id":"beta","Tier":"gold"}`, `unknown field "Tier"; it is written "tier"`},
+		"in a map":          {"PUT", "/v1/tenants/beta", `{"weights":{"rps":1,"rps":2}}`, `field "rps" stands twice`},
+		"in a list": {"PUT", "/v1/fleet", `{"name":"shop","mapping":"buckets","buckets":256,"extractors":[{"kind":"header","Name":"X-Tenant-Id"}]}`,
+			`unknown field "Name"; it is written "name"`},
+		"in a list, twice":   {"POST", "/v1/routers/r1", `{"fleet":"shop","cells":[{"cell":"cell-001","tenants":[{"tenant":"a","tenant":"b"}]}]}`, `field "tenant" stands twice`},
+		"a number too large": {"POST", "/v1/cells/cell-001/drain", `{"admit":300}`, `field "admit" takes no number 300`},
+		"a huge number":      {"PUT", "/v1/tenants/beta", `{"weights":{"rps":1e999}}`, `takes no number 1e999`},
+		"no number":          {"PUT", "/v1/tenants/beta", `{"weights":{"rps":NaN}}`, `invalid character 'N'`},
+		"no UTF-8":           {"PUT", "/v1/tenants/beta", "{\"tier\":\"\xff\"}", "not UTF-8"},
+		"nothing":            {"PUT", "/v1/tenants/beta", "\n", "body: it is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			headers := create
+			switch {
+			case tt.path == "/v1/tenants":
+				headers = []string{"Idempotency-Key", "k2"}
+			case tt.method == "POST":
+				headers = nil
+			}
+			rec := askRaw(t, s, tt.method, tt.path, tt.body, headers...)
+			var problem api.Problem
+			if err := json.Unmarshal(rec.Body.Bytes(), &problem); err != nil || rec.Code != 400 || problem.Code != api.CodeInvalid || !strings.Contains(problem.Detail, tt.say) {
+				t.Errorf("%d %s, want 400 that says %q", rec.Code, rec.Body, tt.say)
+			}
+		})
+	}
+	var c api.Cell
+	must(t, s, &c, "GET", "/v1/cells/cell-001", nil)
+	if c.Admit != 100 {
+		t.Errorf("one of them drained cell-001 to %d", c.Admit)
+	}
+	// Names in a map are names, not fields.
+	rec := askRaw(t, s, "PUT", "/v1/cells/cell-009", `{"endpoints":["http://10.0.0.9:80"],"tags":{"a":"1","A":"2"},"capacity":{"rps":1,"RPS":2}}`, create...)
+	if rec.Code != 201 {
+		t.Errorf("names that differ in case: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// Every body that the API takes can be sent as this program itself writes it.
+func TestNamesOfAllBodiesAreKnown(t *testing.T) {
+	for _, v := range []any{
+		&api.FleetSettings{Extractors: []cellway.Extractor{{Kind: cellway.FromHeader, Name: "X"}}},
+		&api.CellSettings{Tags: map[string]string{"a": "b"}, Capacity: api.Vector{"rps": 1}},
+		&api.DrainRequest{}, &api.RetireRequest{}, &api.BucketAssignment{}, &api.TenantSettings{Weights: api.Vector{"rps": 1}}, &api.TenantCreation{},
+		&api.UndeleteRequest{}, &api.OverrideSettings{}, &api.AliasSettings{}, &api.RollbackRequest{}, &api.TokenCreation{}, &api.RestoreConfirmation{},
+		&api.RouterReport{Refused: []api.RefusedMap{{}}, Cells: []api.CellTraffic{{Tenants: []api.TenantTraffic{{}}}}},
+	} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := reflect.New(reflect.TypeOf(v).Elem()).Interface()
+		if err := decodeStrictly(text, out); err != nil {
+			t.Errorf("%T as it is written, %s: %v", v, text, err)
+		}
+	}
+}
+
+// Whatever is taken says the same to a reader that keeps the first of two names,
+// or heeds case.
+func FuzzDecodeStrictly(f *testing.F) {
+	for _, s := range []string{`{"admit":1}`, `{"admit":1,"admit":2}`, `{"Admit":1}`, `{"reason":"x","tags":{"a":1,"a":2}}`, `[]`, `null`, `{"tags":null}`, `{"inner":{"name":"x"}}`, `{"inner":[{}]}`} {
+		f.Add(s)
+	}
+	type inner struct {
+		Name string `json:"name"`
+	}
+	type value struct {
+		inner
+		Admit  *uint8            `json:"admit"`
+		Reason string            `json:"reason"`
+		Tags   map[string]string `json:"tags"`
+		List   []inner           `json:"list"`
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var v value
+		if decodeStrictly([]byte(s), &v) != nil {
+			return
+		}
+		var exact struct {
+			Admit json.RawMessage `json:"admit"`
+		}
+		var names map[string]json.RawMessage
+		if json.Unmarshal([]byte(s), &names) != nil {
+			t.Fatalf("%q was taken and is no object", s)
+		}
+		for name := range names {
+			switch name {
+			case "name", "admit", "reason", "tags", "list":
+			default:
+				t.Errorf("%q: the name %q was taken", s, name)
+			}
+		}
+		if err := json.Unmarshal([]byte(s), &exact); err != nil || (v.Admit != nil) != (len(names["admit"]) > 0 && string(names["admit"]) != "null") {
+			t.Errorf("%q: admit is %v and %s", s, v.Admit, names["admit"])
+		}
+	})
+}
