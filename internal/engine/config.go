@@ -20,6 +20,11 @@ type Config struct {
 	Breaker  Breaker
 	TLS      TLS
 
+	// MaxConns is how many connections there are to all cells at a time, those
+	// included that are idle. Before one more is opened, idle ones are closed;
+	// what is under way keeps its own. If zero, there is no limit.
+	MaxConns int
+
 	// Attempts is how many endpoints of the cell one request may try when
 	// nothing connects. If zero, 3.
 	Attempts int
@@ -155,8 +160,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("limits %+v: only pending may be negative: %w", c.Limits, cellway.ErrInvalid)
 	case c.Breaker.Connects < 0, c.Breaker.Timeouts < 0, c.Breaker.Backoff < 0, c.Breaker.MaxBackoff < 0:
 		return fmt.Errorf("breaker %+v: none may be negative: %w", c.Breaker, cellway.ErrInvalid)
-	case c.Attempts < 0, c.MaxAnswerHead < 0, c.ResolveEvery < 0:
-		return fmt.Errorf("attempts %d, answer head %d and resolve every %v may not be negative: %w", c.Attempts, c.MaxAnswerHead, c.ResolveEvery, cellway.ErrInvalid)
+	case c.Attempts < 0, c.MaxAnswerHead < 0, c.ResolveEvery < 0, c.MaxConns < 0:
+		return fmt.Errorf("attempts %d, answer head %d, resolve every %v and connections %d may not be negative: %w", c.Attempts, c.MaxAnswerHead, c.ResolveEvery, c.MaxConns, cellway.ErrInvalid)
 	case c.TLS.Peer > PeerIsEither:
 		return fmt.Errorf("peer name rule %d is unknown: %w", c.TLS.Peer, cellway.ErrInvalid)
 	}

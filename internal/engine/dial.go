@@ -88,12 +88,11 @@ func (e *endpoint) reach(ctx context.Context, network string) (net.Conn, error) 
 		if end, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
 			try, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(len(addrs)-i))
 		}
+		e.pool.all.makeRoom()
 		c, err := e.cfg.Dial(try, network, a.String())
 		cancel()
 		if err == nil {
-			cc := &cellConn{Conn: c, buffers: e.buffers}
-			cc.start.Store(-1)
-			return cc, nil
+			return newCellConn(c, e), nil
 		}
 		errs = errors.Join(errs, err)
 		if ctx.Err() != nil {
@@ -164,10 +163,29 @@ func (t *TLS) roots() *x509.CertPool {
 type cellConn struct {
 	net.Conn
 	buffers *buffers
+	of      *endpoint
+	closed  atomic.Bool
 
 	sent  atomic.Int64 // bytes in all
 	start atomic.Int64 // sent when the HTTP/1 request under way began; -1: none
 	cut   atomic.Bool  // the cell takes nothing more
+}
+
+func newCellConn(c net.Conn, e *endpoint) *cellConn {
+	cc := &cellConn{Conn: c, buffers: e.buffers, of: e}
+	cc.start.Store(-1)
+	e.conns.Add(1)
+	e.pool.all.conns.Add(1)
+	return cc
+}
+
+// Close closes the connection and gives its place back.
+func (c *cellConn) Close() error {
+	if !c.closed.Swap(true) {
+		c.of.conns.Add(-1)
+		c.of.pool.all.conns.Add(-1)
+	}
+	return c.Conn.Close()
 }
 
 // Write hides an error in mid-request. A cell may answer early and close, and

@@ -27,6 +27,7 @@ type endpoint struct {
 	breaker breaker
 	turn    atomic.Uint32 // which address is next
 	active  atomic.Int64  // requests and tunnels
+	conns   atomic.Int64  // connections, those that are idle included
 	gone    atomic.Bool   // no longer in the map
 
 	plain      *http.Transport // HTTP/1.1, or over TLS what ALPN says

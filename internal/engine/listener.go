@@ -300,6 +300,21 @@ func checkedConn(c net.Conn) *Conn {
 	return nil
 }
 
+// Accepted returns the connection that a listener of a Checker was given, for
+// one that it returned; any other connection as it is.
+func Accepted(c net.Conn) net.Conn {
+	if checked := checkedConn(c); checked != nil {
+		c = checked.Conn
+	}
+	if tc, ok := c.(*tls.Conn); ok {
+		c = tc.NetConn()
+	}
+	if h, ok := c.(*handshake); ok {
+		c = h.Conn
+	}
+	return c
+}
+
 // serve hands requests on and answers those that stand for refused heads.
 func (k *Checker) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	c := connOf(r.Context())

@@ -17,6 +17,8 @@ type Pools struct {
 	cfg     *settings
 	names   *names
 	buffers buffers
+	conns   atomic.Int64 // connections to all cells, those that are idle included
+	room    sync.Mutex   // held by whoever closes idle ones
 
 	cells atomic.Pointer[map[cellway.CellID]*Pool] // read by requests
 
@@ -105,6 +107,32 @@ func (p *Pools) addressesChanged(host string) {
 				e.closeIdle()
 			}
 		}
+	}
+}
+
+// makeRoom closes idle connections if there are as many as there may be: those
+// of the endpoint that seems to have most of them.
+func (p *Pools) makeRoom() {
+	most := int64(p.cfg.MaxConns)
+	if most == 0 || p.conns.Load() < most {
+		return
+	}
+	p.room.Lock()
+	defer p.room.Unlock()
+	if p.conns.Load() < most {
+		return // others have
+	}
+	var by *endpoint
+	idle := int64(0)
+	for _, pool := range *p.cells.Load() {
+		for _, e := range *pool.endpoints.Load() {
+			if n := e.conns.Load() - e.active.Load(); n > idle {
+				by, idle = e, n
+			}
+		}
+	}
+	if by != nil {
+		by.closeIdle()
 	}
 }
 
