@@ -80,6 +80,12 @@ type Config struct {
 	// comes by itself.
 	Refresh func(ctx context.Context) error
 
+	// Crowded reports whether clients' connections are scarce. Then an answer
+	// that there are too many requests also closes the client's HTTP/1
+	// connection, and so makes room for another client. It is called for such
+	// answers only, from many goroutines. If nil, they are not scarce.
+	Crowded func() bool
+
 	// ExplainHeaders lets clients see X-Cell-Id, X-Cell-Epoch, X-Cell-Key and
 	// X-Cell-Map-Version in answers.
 	ExplainHeaders bool

@@ -199,7 +199,7 @@ func (x *exchange) detail() string {
 func (x *exchange) answer(a answer) {
 	h := x.w.Header()
 	x.explainHeaders(h)
-	if x.r.ProtoMajor == 1 && x.rt.phase.Load() == stopping {
+	if x.r.ProtoMajor == 1 && (x.rt.phase.Load() == stopping || x.rt.tooMany(a.code)) {
 		h.Set("Connection", "close")
 	}
 	x.code = a.code

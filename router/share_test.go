@@ -1,10 +1,13 @@
 package router
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,4 +109,36 @@ func TestLimitsThatLetOneCellTakeAllAreRefused(t *testing.T) {
 			rt.Close()
 		}
 	}
+}
+
+// A refusal for want of room closes the connection where those are scarce, and
+// no other answer does.
+func TestSaturationClosesConnectionsWhereTheyAreScarce(t *testing.T) {
+	for _, crowded := range []bool{true, false} {
+		b := newBench(t, 1, func(c *Config) { c.Crowded = func() bool { return crowded } })
+		for code, want := range map[cellway.Code]bool{cellway.CellSaturated: crowded, cellway.RouterSaturated: crowded, cellway.NotReady: false, cellway.KeyUnknown: false} {
+			for _, major := range []int{1, 2} {
+				rec, r := httptest.NewRecorder(), request("GET", "/", "acme")
+				r.ProtoMajor = major
+				b.rt.Refuse(rec, r, code, "")
+				if got := rec.Header().Get("Connection") == "close"; got != (want && major == 1) {
+					t.Errorf("%s over HTTP/%d, crowded %v: closes %v", code, major, crowded, got)
+				}
+			}
+		}
+	}
+}
+
+// What is said to a connection that there is no room for is a whole answer of
+// the table.
+func TestTurnAwayIsAWholeAnswer(t *testing.T) {
+	b := newBench(t, 1, nil)
+	res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(b.rt.TurnAway())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !res.Close || res.Header.Get("Retry-After") == "" {
+		t.Errorf("%v", res.Header)
+	}
+	wantProblem(t, res, cellway.RouterSaturated)
 }
