@@ -50,8 +50,11 @@ func coarse(b router.BulkheadStats) (bounds []time.Duration, counted []uint64, s
 func (d *daemon) clientFigures(f *telemetry.Figures) {
 	d.refusedHeads.each(func(reason string, n uint64) { f.Count("cellway_router_refused_heads_total", n, reason) })
 	f.Set("cellway_router_connections", float64(d.gate.open()))
-	f.Set("cellway_router_connections_limit", float64(cap(d.gate.places)))
-	f.Count("cellway_router_connections_waited_total", d.gate.waited.Load())
+	f.Set("cellway_router_connections_limit", float64(d.gate.most))
+	f.Count("cellway_router_connections_evicted_total", d.gate.evictedIdle.Load(), "idle")
+	f.Count("cellway_router_connections_evicted_total", d.gate.evictedSilent.Load(), "silent")
+	f.Count("cellway_router_connections_refused_total", d.gate.refusedFull.Load(), "full")
+	f.Count("cellway_router_connections_refused_total", d.gate.refusedShare.Load(), "share")
 	for _, c := range d.certs {
 		for _, one := range *c.now.Load() {
 			f.Time("cellway_router_certificate_expiry_timestamp_seconds", one.Leaf.NotAfter, c.setting, one.Leaf.Subject.CommonName)

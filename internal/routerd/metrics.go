@@ -78,7 +78,8 @@ func metrics() []telemetry.Metric {
 		counter("refused_heads_total", "Requests refused for how their head or body was framed, by reason.", "reason"),
 		gauge("connections", "Clients' connections now."),
 		gauge("connections_limit", "The most of them at a time."),
-		counter("connections_waited_total", "Times that a client waited to be accepted, as all places were taken."),
+		counter("connections_evicted_total", "Clients' connections closed to make room for another: idle between requests, or silent, which never sent a whole head.", "state"),
+		counter("connections_refused_total", "Clients' connections refused at the limit: full, as none was idle, or share, as the address holds too many already.", "reason"),
 		gauge("certificate_expiry_timestamp_seconds", "When a certificate ends.", "setting", "subject"),
 		gauge("certificates_failing", "1 if certificates could not be read again; they stay as they were.", "setting"),
 	}

@@ -186,12 +186,13 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	}
 	limits := s.limits(descriptors)
 	limits.log(d.log, s, descriptors)
-	d.gate = newGate(limits.connections)
+	d.gate = newGate(limits.connections, s.trusted)
 	cell := &d.bulkhead.Limits
 	cell.InFlight, cell.Pending, cell.Tunnels = limits.cellInFlight, orNone(limits.cellPending), limits.cellTunnels
+	d.bulkhead.MaxConns = limits.cellConnections
 	if d.rt, err = router.New(router.Config{
 		Cells: d.bulkhead, Name: s.name, TrustedProxies: s.trusted, MaxInFlight: limits.inFlight, MaxBody: int64(s.maxBody),
-		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh,
+		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh, Crowded: d.gate.crowded,
 		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: access, AccessSample: sample(s.accessLogSample), Log: d.log,
 	}); err != nil {
 		return err

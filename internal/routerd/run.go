@@ -262,15 +262,16 @@ func (d *daemon) serveAdmin(fail context.CancelCauseFunc) {
 // servePublic serves clients once there is a map, or after a while without one.
 func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) {
 	srv := &http.Server{Handler: d.rt, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
+	d.gate.install(srv)
 	d.checker.Install(srv)
+	full := d.rt.TurnAway()
 	var serving sync.WaitGroup
 	for _, l := range d.public {
-		inner := d.gate.listen(l)
 		var checked net.Listener
 		if l.tls {
-			checked = d.checker.ListenTLS(inner, d.tlsConfig())
+			checked = d.checker.ListenTLS(d.gate.listen(l, nil), d.tlsConfig())
 		} else {
-			checked = d.checker.Listen(inner)
+			checked = d.checker.Listen(d.gate.listen(l, full))
 		}
 		serving.Go(func() {
 			select {

@@ -352,38 +352,6 @@ func TestAddressesOfNamesAreKept(t *testing.T) {
 	}
 }
 
-func TestConnectionsWaitAtTheLimit(t *testing.T) {
-	f := newFleet(t)
-	p := f.start(f.args("--max-connections", "1", "--drain-timeout", "300ms")...)
-	p.ready()
-	c, err := net.Dial("tcp", strings.TrimPrefix(p.listen[0], "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.eventually("the connection to be accepted", func() error { return p.metric("cellway_router_connections", "1") })
-	done := make(chan int, 1)
-	go func() { status, _ := p.get(p.listen[0]+"/", "acme"); done <- status }()
-	p.eventually("the second to wait", func() error { return p.metric("cellway_router_connections_waited_total", "1") })
-	select {
-	case status := <-done:
-		t.Fatalf("the second got %d", status)
-	default:
-	}
-	c.Close()
-	if status := <-done; status != http.StatusOK {
-		t.Errorf("after the first had gone, the second got %d", status)
-	}
-	// Nor do waiting connections hold up the end.
-	c, err = net.Dial("tcp", strings.TrimPrefix(p.listen[0], "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := p.end(); err != nil {
-		t.Error(err)
-	}
-}
-
 // metric returns an error unless a metric has that value.
 func (p *process) metric(name, value string) error {
 	_, body := p.get(p.admin+"/metrics", "")
@@ -399,9 +367,22 @@ func (p *process) metric(name, value string) error {
 }
 
 func TestLimitsFollowTheDescriptors(t *testing.T) {
-	for descriptors, want := range map[uint64]int{64: 16, 1024: 256, 4096: 1792, 65536: 32512, 1 << 20: mostConnections, 1 << 60: mostConnections} {
+	for descriptors, want := range map[uint64]int{0: 16, 64: 16, 1024: 256, 4096: 1194, 65536: 24320, 1 << 20: mostConnections, 1 << 60: mostConnections} {
 		if got := connectionsFor(descriptors); got != want {
 			t.Errorf("%d descriptors allow %d connections, want %d", descriptors, got, want)
+		}
+		s, err := parse(nil, nil, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// All clients, a connection for each as a tunnel, and one for each request.
+		l := s.limits(descriptors)
+		need := uint64(l.connections + l.connections + l.inFlight)
+		if spare := min(spareDescriptors, descriptors/4); descriptors >= 64 && (need+spare > descriptors || uint64(l.connections+l.cellConnections)+spare > descriptors) {
+			t.Errorf("%d descriptors: %+v may take more", descriptors, l)
+		}
+		if l.cellConnections < l.connections {
+			t.Errorf("%d descriptors: %+v leaves cells too few", descriptors, l)
 		}
 	}
 	if n, err := raiseDescriptors(); err != nil || n == 0 {
@@ -431,10 +412,10 @@ func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.limits(1024), (limits{256, 256, 64, 64, 128}); got != want {
+	if got, want := s.limits(1024), (limits{256, 256, 64, 64, 128, 512}); got != want {
 		t.Errorf("with 1024 descriptors: %+v, want %+v", got, want)
 	}
-	if got, want := s.limits(1<<20), (limits{mostConnections, 16384, 1024, 1024, 16384}); got != want {
+	if got, want := s.limits(1<<20), (limits{mostConnections, 16384, 1024, 1024, 16384, 1<<20 - spareDescriptors - mostConnections}); got != want {
 		t.Errorf("with many descriptors: %+v, want %+v", got, want)
 	}
 }

@@ -90,7 +90,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.DurationVar(&s.drainSpread, "drain-spread", 5*second, "after drain-wait: over how long tunnels are ended, so that not all clients come back at once")
 	fs.DurationVar(&s.grace, "grace", 10*second, "how long requests and tunnels may go on after a map by which they belong elsewhere")
 
-	fs.IntVar(&s.maxConnections, "max-connections", 0, "clients' connections at a time; more wait to be accepted; 0: what the descriptor limit allows")
+	fs.IntVar(&s.maxConnections, "max-connections", 0, "clients' connections at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
 	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
 	s.maxHead = 64 << 10
 	fs.Var(&s.maxHead, "max-head", "`bytes` of a request's head")

@@ -1,0 +1,323 @@
+package routerd
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellway/cellway/internal/engine"
+)
+
+// A gate counts clients' connections over all public listeners and lets no more
+// than so many stand at a time. Each further one takes the place of an idle one,
+// and is refused if none is.
+//
+// Idle is a connection between two requests, one of HTTP/2 without a stream, and
+// one that has not sent a whole head yet: no request is lost with it. The one
+// that goes is of the client's address that has most of them, and there the one
+// that has been idle longest. So whoever opens many connections loses his own
+// first, and not those of others.
+//
+// The last eighth of the places is kept from addresses that hold an eighth
+// already, idle or not. Proxies that are trusted stand for many clients: each of
+// their connections counts as an address of its own.
+type gate struct {
+	most    int
+	near    int // from here on places are scarce
+	share   int // what an address may hold then
+	trusted func(netip.Addr) bool
+
+	mu      sync.Mutex
+	taken   int
+	clients map[netip.Addr]*caller
+	// ranks holds the callers with idle connections, by how many each has. In a
+	// rank the first is who has been in it longest.
+	ranks map[int]*list.List
+	top   int // the highest rank
+
+	evictedIdle, evictedSilent atomic.Uint64 // connections that made room: between requests, or before a first whole head
+	refusedFull, refusedShare  atomic.Uint64
+}
+
+// A caller is an address of clients, or a single connection that is counted by
+// itself.
+type caller struct {
+	addr  netip.Addr // invalid for a single connection
+	held  int        // connections
+	idle  list.List  // of *gatedConn, the one idle longest first
+	place *list.Element
+}
+
+// newGate returns a gate for that many connections.
+func newGate(most int, trusted []netip.Prefix) *gate {
+	g := &gate{most: most, near: most, share: most, clients: map[netip.Addr]*caller{}, ranks: map[int]*list.List{}}
+	if kept := most / 8; kept > 1 {
+		g.near, g.share = most-kept, kept
+	}
+	g.trusted = func(a netip.Addr) bool {
+		for _, p := range trusted {
+			if p.Contains(a) {
+				return true
+			}
+		}
+		return false
+	}
+	return g
+}
+
+// open returns how many connections there are.
+func (g *gate) open() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.taken
+}
+
+// crowded reports whether places are scarce.
+func (g *gate) crowded() bool { return g.open() >= g.near }
+
+// callerOf returns who opens a connection from that address. A network of IPv6
+// is one caller, as whoever has one address of it has all.
+func (g *gate) callerOf(from net.Addr) *caller {
+	ap, err := netip.ParseAddrPort(from.String())
+	if err != nil {
+		return &caller{}
+	}
+	a := ap.Addr().Unmap().WithZone("")
+	if g.trusted(a) {
+		return &caller{}
+	}
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			a = p.Addr()
+		}
+	}
+	c := g.clients[a]
+	if c == nil {
+		c = &caller{addr: a}
+		g.clients[a] = c
+	}
+	return c
+}
+
+// enter takes a connection in, perhaps in the place of another one, which it
+// closes. It returns nil if there is no room.
+func (g *gate) enter(inner net.Conn) *gatedConn {
+	c, victim := g.admit(inner)
+	if victim != nil {
+		_ = victim.Conn.Close() // its place is taken already, and nobody is left to tell
+	}
+	return c
+}
+
+func (g *gate) admit(inner net.Conn) (c, victim *gatedConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	by := g.callerOf(inner.RemoteAddr())
+	switch {
+	case g.taken >= g.near && by.addr.IsValid() && by.held >= g.share && g.share < g.most:
+		if victim = first(&by.idle); victim == nil {
+			g.refusedShare.Add(1)
+			return nil, nil
+		}
+	case g.taken >= g.most:
+		if victim = g.longest(); victim == nil {
+			g.refusedFull.Add(1)
+			g.forget(by)
+			return nil, nil
+		}
+	}
+	c = &gatedConn{Conn: inner, gate: g, by: by, silent: true}
+	g.taken++
+	by.held++
+	g.rest(c)
+	if victim != nil {
+		g.evict(victim)
+	}
+	return c, victim
+}
+
+// makeRoom closes an idle connection, where there is one.
+func (g *gate) makeRoom() bool {
+	g.mu.Lock()
+	victim := g.longest()
+	if victim != nil {
+		g.evict(victim)
+	}
+	g.mu.Unlock()
+	return victim != nil && victim.Conn.Close() == nil
+}
+
+// longest returns the connection to go first, or nil. The caller holds the
+// mutex, as for all that follow.
+func (g *gate) longest() *gatedConn {
+	if g.top == 0 {
+		return nil
+	}
+	return first(&g.ranks[g.top].Front().Value.(*caller).idle)
+}
+
+func first(idle *list.List) *gatedConn {
+	if e := idle.Front(); e != nil {
+		return e.Value.(*gatedConn)
+	}
+	return nil
+}
+
+// evict takes a connection out so that another one has its place.
+func (g *gate) evict(c *gatedConn) {
+	if c.evicted = true; c.silent {
+		g.evictedSilent.Add(1)
+	} else {
+		g.evictedIdle.Add(1)
+	}
+	g.leave(c)
+}
+
+// leave takes a connection out. It does so once.
+func (g *gate) leave(c *gatedConn) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	g.work(c)
+	g.taken--
+	c.by.held--
+	g.forget(c.by)
+}
+
+// forget drops a caller without connections.
+func (g *gate) forget(by *caller) {
+	if by.held == 0 && by.addr.IsValid() {
+		delete(g.clients, by.addr)
+	}
+}
+
+// rest makes a connection idle.
+func (g *gate) rest(c *gatedConn) {
+	if c.gone || c.resting != nil {
+		return
+	}
+	g.unrank(c.by)
+	c.resting = c.by.idle.PushBack(c)
+	g.rank(c.by)
+}
+
+// work ends that.
+func (g *gate) work(c *gatedConn) {
+	if c.resting == nil {
+		return
+	}
+	g.unrank(c.by)
+	c.by.idle.Remove(c.resting)
+	c.resting = nil
+	g.rank(c.by)
+	for g.top > 0 && g.ranks[g.top] == nil {
+		g.top--
+	}
+}
+
+func (g *gate) rank(by *caller) {
+	n := by.idle.Len()
+	if n == 0 {
+		return
+	}
+	if g.ranks[n] == nil {
+		g.ranks[n] = list.New()
+	}
+	by.place = g.ranks[n].PushBack(by)
+	g.top = max(g.top, n)
+}
+
+func (g *gate) unrank(by *caller) {
+	n := by.idle.Len()
+	if n == 0 {
+		return
+	}
+	g.ranks[n].Remove(by.place)
+	if g.ranks[n].Len() == 0 {
+		delete(g.ranks, n)
+	}
+}
+
+// connKey is the context key of a request's *gatedConn.
+type connKey struct{}
+
+// install has a server tell which of its connections are idle. Call it before
+// the checker's Install.
+func (g *gate) install(s *http.Server) {
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if gc, ok := engine.Accepted(c).(*gatedConn); ok {
+			ctx = context.WithValue(ctx, connKey{}, gc)
+		}
+		return ctx
+	}
+	s.ConnState = func(c net.Conn, st http.ConnState) {
+		if gc, ok := engine.Accepted(c).(*gatedConn); ok {
+			gc.setState(st)
+		}
+	}
+	next := s.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gc, ok := r.Context().Value(connKey{}).(*gatedConn); ok && gc.wasEvicted() {
+			// It came while its connection was being closed. Nobody would get the
+			// answer, so nothing may come of it.
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A gatedConn has a place in a gate.
+type gatedConn struct {
+	net.Conn
+	gate *gate
+	by   *caller
+
+	// The gate's mutex guards these.
+	resting *list.Element // in by.idle, while it is idle
+	silent  bool          // no whole head has come yet
+	gone    bool          // its place is free
+	evicted bool          // it was closed to make room
+}
+
+// setState takes in what a server says of the connection.
+func (c *gatedConn) setState(st http.ConnState) {
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	switch st {
+	case http.StateActive, http.StateHijacked:
+		c.silent = false
+		c.gate.work(c)
+	case http.StateIdle:
+		c.gate.rest(c)
+	}
+}
+
+func (c *gatedConn) wasEvicted() bool {
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	return c.evicted
+}
+
+// Close closes the connection and frees its place.
+func (c *gatedConn) Close() error {
+	err := c.Conn.Close()
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	if c.gate.leave(c); c.evicted {
+		return nil // it was closed already
+	}
+	return err
+}
+
+// CloseWrite passes a tunnel's half close on.
+func (c *gatedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
