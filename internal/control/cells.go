@@ -91,6 +91,7 @@ func bucketCounts(m *routemap.Map) map[cellway.CellID]int {
 func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.Revision) (c CellStatus, ch Change, err error) {
 	ch, err = s.write(ctx, call, func(w *work) error {
 		set := set
+		set.Capacity, set.Headroom = set.Capacity.unsigned(), unsigned(set.Headroom)
 		old, err := getCell(w.tx, set.ID)
 		switch {
 		case errors.Is(err, cellway.ErrNotFound):

@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -150,6 +151,7 @@ const (
 	maxName       = 128 // bytes
 	maxDimensions = 32
 	maxAmount     = 1e15
+	minAmount     = 1e-6 // smaller ones would count for nothing
 )
 
 // validName allows what can stand in an index and on one line.
@@ -169,11 +171,28 @@ func validVector(what string, v Vector) error {
 		if err := validName(what, dim); err != nil {
 			return err
 		}
-		if !(amount >= 0) || amount > maxAmount {
-			return fmt.Errorf("%s %q is %v; give a number from 0 to %g: %w", what, dim, amount, float64(maxAmount), cellway.ErrInvalid)
+		if !(amount >= 0) || amount > maxAmount || amount > 0 && amount < minAmount {
+			return fmt.Errorf("%s %q is %v; give 0 or a number from %g to %g: %w", what, dim, amount, float64(minAmount), float64(maxAmount), cellway.ErrInvalid)
 		}
 	}
 	return nil
+}
+
+// unsigned returns v with 0 for what is -0, which is the same amount and another
+// text.
+func (v Vector) unsigned() Vector {
+	v = maps.Clone(v)
+	for dim, amount := range v {
+		v[dim] = unsigned(amount)
+	}
+	return v
+}
+
+func unsigned(amount float64) float64 {
+	if amount == 0 {
+		return 0
+	}
+	return amount
 }
 
 // A Page is a stretch of a list. Next is the id to go on after, "" at the end.

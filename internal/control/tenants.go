@@ -76,6 +76,7 @@ func (s *Service) PutTenant(ctx context.Context, call Call, set Tenant, at cellw
 	if err := set.validate(); err != nil {
 		return t, c, err
 	}
+	set.Weights = set.Weights.unsigned()
 	repeated := false
 	c, err = s.write(ctx, call, func(w *work) error {
 		old, err := getTenant(w.tx, set.ID)

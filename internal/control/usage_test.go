@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestAmountsThatAreNoneAreRefused(t *testing.T) {
 	s := open(t, memstore.New())
 	fleet(t, s, routemap.Settings{}, 1)
 	for name, v := range map[string]control.Vector{
-		"negative": {"gb": -1}, "huge": {"gb": 1e16}, "nameless": {"": 1}, "long name": {string(make([]byte, 200)): 1},
+		"negative": {"gb": -1}, "huge": {"gb": 1e16}, "infinite": {"gb": math.Inf(1)}, "no number": {"gb": math.NaN()}, "too small to count": {"gb": 1e-9}, "nameless": {"": 1}, "long name": {string(make([]byte, 200)): 1},
 	} {
 		if _, _, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "acme", Weights: v}, 0); !errors.Is(err, cellway.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -67,6 +68,38 @@ func TestAmountsThatAreNoneAreRefused(t *testing.T) {
 	for _, tn := range []control.Tenant{{ID: "acme", Tier: "a\nb"}, {ID: "acme", Residency: string(make([]byte, 600))}, {ID: "acme", Request: "a b"}, {ID: "acme", Policy: "best"}} {
 		if _, _, err := s.PutTenant(t.Context(), by, tn, 0); !errors.Is(err, cellway.ErrInvalid) {
 			t.Errorf("%+v: %v", tn, err)
+		}
+	}
+}
+
+// -0 is no amount of its own: what asks for it is the same request as with 0,
+// and nobody is told of it.
+func TestMinusNothingIsNothing(t *testing.T) {
+	s := open(t, memstore.New())
+	fleet(t, s, routemap.Settings{}, 1)
+	none := math.Copysign(0, -1)
+	ask := control.Tenant{ID: "acme", Request: "k", Weights: control.Vector{"gb": none, "rps": 1e15}}
+	acme, _, err := s.PutTenant(t.Context(), by, ask, 0)
+	if err != nil || math.Signbit(acme.Weights["gb"]) {
+		t.Errorf("weights %v, %v", acme.Weights, err)
+	}
+	if !math.Signbit(ask.Weights["gb"]) {
+		t.Error("the caller's weights were changed")
+	}
+	ask.Weights = control.Vector{"gb": 0, "rps": 1e15}
+	if _, _, err := s.PutTenant(t.Context(), by, ask, 0); err != nil {
+		t.Errorf("the same request with 0: %v", err)
+	}
+	one := cell(1)
+	one.Headroom, one.Capacity = none, control.Vector{"gb": none}
+	c, _, err := s.PutCell(t.Context(), by, one, 1)
+	if err != nil || math.Signbit(c.Headroom) || math.Signbit(c.Capacity["gb"]) {
+		t.Errorf("headroom %v of %v, %v", c.Headroom, c.Capacity, err)
+	}
+	for name, headroom := range map[string]float64{"no number": math.NaN(), "negative": -1, "all": 100, "infinite": math.Inf(1)} {
+		one.Headroom = headroom
+		if _, _, err := s.PutCell(t.Context(), by, one, c.Revision); !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("a headroom that is %s: %v", name, err)
 		}
 	}
 }

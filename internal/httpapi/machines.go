@@ -68,6 +68,9 @@ func (s *Server) report(q *request) (*answer, error) {
 	if len(in.Cells) > maxReportCells || len(in.Refused) > maxReportRefused || slices.ContainsFunc(in.Cells, func(c api.CellTraffic) bool { return len(c.Tenants) > maxReportTenants }) {
 		q.wrong("a report has at most %d cells, %d tenants of each and %d refused maps: %w", maxReportCells, maxReportTenants, maxReportRefused, cellway.ErrInvalid)
 	}
+	if below0(in) {
+		q.wrong("a report counts what was, and nothing in it is below 0: %w", cellway.ErrInvalid)
+	}
 	if err := q.done(); err != nil {
 		return nil, err
 	}
@@ -89,6 +92,15 @@ func (s *Server) report(q *request) (*answer, error) {
 		out.Version = p.Map.Version()
 	}
 	return &answer{body: out}, nil
+}
+
+// below0 reports whether a router counts less than nothing.
+func below0(in api.RouterReport) bool {
+	return in.IntervalMS < 0 || slices.ContainsFunc(in.Refused, func(r api.RefusedMap) bool { return r.Count < 0 }) ||
+		slices.ContainsFunc(in.Cells, func(c api.CellTraffic) bool {
+			return min(c.Requests, c.TransportFailures, c.Status5xx) < 0 || c.P99MS < 0 ||
+				slices.ContainsFunc(c.Tenants, func(t api.TenantTraffic) bool { return t.Requests < 0 })
+		})
 }
 
 func (s *Server) forgetRouter(q *request) (*answer, error) {

@@ -25,6 +25,8 @@ func TestBodiesThatTwoReadersWouldReadDifferentlyAreRefused(t *testing.T) {
 		"in a list": {"PUT", "/v1/fleet", `{"name":"shop","mapping":"buckets","buckets":256,"extractors":[{"kind":"header","Name":"X-Tenant-Id"}]}`,
 			`unknown field "Name"; it is written "name"`},
 		"in a list, twice":   {"POST", "/v1/routers/r1", `{"fleet":"shop","cells":[{"cell":"cell-001","tenants":[{"tenant":"a","tenant":"b"}]}]}`, `field "tenant" stands twice`},
+		"less than nothing":  {"POST", "/v1/routers/r1", `{"fleet":"shop","cells":[{"cell":"cell-001","requests":-1}]}`, "below 0"},
+		"no time at all":     {"POST", "/v1/routers/r1", `{"fleet":"shop","interval_ms":-5}`, "below 0"},
 		"a number too large": {"POST", "/v1/cells/cell-001/drain", `{"admit":300}`, `field "admit" takes no number 300`},
 		"a huge number":      {"PUT", "/v1/tenants/beta", `{"weights":{"rps":1e999}}`, `takes no number 1e999`},
 		"no number":          {"PUT", "/v1/tenants/beta", `{"weights":{"rps":NaN}}`, `invalid character 'N'`},
