@@ -29,3 +29,15 @@ func names(prefix string, n int) []string {
 	}
 	return all
 }
+
+func BenchmarkDeal(b *testing.B) {
+	for _, c := range []struct{ n, k int }{{64, 8}, {128, 6}, {100, 5}, {2048, 4}} {
+		b.Run(fmt.Sprintf("n=%d/k=%d", c.n, c.k), func(b *testing.B) {
+			hand := make([]int, c.k)
+			b.ReportAllocs()
+			for seed := uint64(0); b.Loop(); seed++ {
+				shuffle.Deal(hand, seed, c.n)
+			}
+		})
+	}
+}
