@@ -2,6 +2,7 @@ package routemap
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -79,20 +80,32 @@ func diffSettings(was, is Settings, add func(what, name, from, to string)) {
 	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
 	for i := range a.NumField() {
 		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
-		text := func(v reflect.Value) string {
-			if v.Kind() == reflect.Slice || v.Kind() == reflect.String {
-				if v.Len() == 0 {
-					return ""
-				}
-			}
-			return fmt.Sprintf("%v", v.Interface())
-		}
 		if was.Fleet == "" { // there was no map
-			add("settings", name, "", text(b.Field(i)))
+			add("settings", name, "", tellSetting(b.Field(i)))
 			continue
 		}
-		add("settings", name, text(a.Field(i)), text(b.Field(i)))
+		add("settings", name, tellSetting(a.Field(i)), tellSetting(b.Field(i)))
 	}
+}
+
+// tellSetting writes a setting as its JSON does, a text without its quotes; one
+// that is empty is "".
+func tellSetting(v reflect.Value) string {
+	if (v.Kind() == reflect.Slice || v.Kind() == reflect.String) && v.Len() == 0 {
+		return ""
+	}
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // people read it
+	if err := enc.Encode(v.Interface()); err != nil {
+		return fmt.Sprintf("(%v)", err) // a value that the map can't hold
+	}
+	text := strings.TrimSuffix(out.String(), "\n")
+	var plain string
+	if json.Unmarshal([]byte(text), &plain) == nil {
+		return plain
+	}
+	return text
 }
 
 func (k recKind) what() string {

@@ -58,6 +58,7 @@ func TestDiffSaysWhatARecordWasAndIs(t *testing.T) {
 	cell.Title, cell.Zone, cell.Tags = "third", "eu-1", map[string]string{"b": "2", "a": "1"}
 	s := before.Settings()
 	s.Stateless = true
+	s.Extractors = []cellway.Extractor{{Kind: cellway.FromJWT, Name: "a<b", Source: "cookie:sid", MustAgree: true}}
 	after := apply(t, before, routemap.ChangeSet{
 		Settings:      &s,
 		Cells:         []cellway.Cell{cell},
@@ -68,6 +69,7 @@ func TestDiffSaysWhatARecordWasAndIs(t *testing.T) {
 	}, 10)
 	want := []routemap.Difference{
 		{"settings", "stateless", "false", "true"},
+		{"settings", "extractors", `[{"kind":"header","name":"X-Tenant-Id"}]`, `[{"kind":"jwt","name":"a<b","source":"cookie:sid","must_agree":true}]`},
 		{"cell", "cell-003", "active, admit 100 %, guard none, http://127.0.0.1:9003", "active, admit 100 %, guard none, http://127.0.0.1:9003, a=1, b=2, title third, zone eu-1"},
 		{"hold", "moved", "move m-1, at most 500 ms until 2027-03-01T00:00:00Z", ""},
 		{"hold", "other", "", "move m-2, at most 1 ms until 2027-03-01T00:00:00Z"},
