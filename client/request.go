@@ -39,7 +39,8 @@ type Write struct {
 	// contains the change. Zero means not at all.
 	Wait time.Duration
 
-	// Reason is for the journal, where a write has no other place for it.
+	// Reason is for the journal. Acts that take a reason of their own, as a drain
+	// does, don't look at it.
 	Reason string
 
 	// IdempotencyKey makes a creation by POST safe to repeat. If empty, one is
@@ -58,6 +59,15 @@ func (w Write) query() url.Values {
 	if w.Wait > 0 {
 		q.Set("wait", "routers")
 		q.Set("timeout", w.Wait.String())
+	}
+	return q
+}
+
+// reasoned is query with the reason.
+func (w Write) reasoned() url.Values {
+	q := w.query()
+	if w.Reason != "" {
+		q.Set("reason", w.Reason)
 	}
 	return q
 }
@@ -82,11 +92,7 @@ func (w Write) record(method, path string, in, out any) request {
 	} else {
 		h.Set("If-Match", w.match())
 	}
-	q := w.query()
-	if method == http.MethodDelete && w.Reason != "" {
-		q.Set("reason", w.Reason)
-	}
-	return request{method: method, path: path, query: q, header: h, in: in, out: out, wait: w.Wait}
+	return request{method: method, path: path, query: w.reasoned(), header: h, in: in, out: out, wait: w.Wait}
 }
 
 func (w Write) match() string { return `"` + strconv.FormatUint(uint64(w.Revision), 10) + `"` }

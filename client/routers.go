@@ -83,7 +83,7 @@ func (c *Client) Tokens(ctx context.Context) iter.Seq2[api.Token, error] {
 
 // CreateToken makes a token. The answer is the only one with its secret.
 func (c *Client) CreateToken(ctx context.Context, t api.TokenCreation, w Write) (out api.NewToken, err error) {
-	return out, c.call(ctx, request{method: http.MethodPost, path: "/v1/tokens", query: w.query(), in: t, out: &out})
+	return out, c.call(ctx, request{method: http.MethodPost, path: "/v1/tokens", query: w.reasoned(), in: t, out: &out})
 }
 
 // DeleteToken deletes a token. It is refused from then on.

@@ -47,7 +47,9 @@ func (c *Client) CreateTenant(ctx context.Context, id cellway.TenantID, s api.Te
 	if w.IdempotencyKey == "" {
 		w.IdempotencyKey = rand.Text()
 	}
-	return out, c.call(ctx, w.act("/v1/tenants", api.TenantCreation{ID: id, TenantSettings: s}, &out))
+	r := w.act("/v1/tenants", api.TenantCreation{ID: id, TenantSettings: s}, &out)
+	r.query = w.reasoned()
+	return out, c.call(ctx, r)
 }
 
 // UpdateTenant reads a tenant, has edit change its settings and writes them.

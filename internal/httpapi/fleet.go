@@ -58,7 +58,7 @@ func (s *Server) getFleet(q *request) (*answer, error) {
 
 func (s *Server) putFleet(q *request) (*answer, error) {
 	in := body[api.FleetSettings](q)
-	at, call, wait := q.revision(), q.call(""), q.waiting()
+	at, call, wait := q.revision(), q.call(q.reason()), q.waiting()
 	set := routemap.Settings{
 		Fleet: in.Name, Buckets: in.Buckets, Strict: in.Strict, Stateless: in.Stateless,
 		PassThrough: in.PassThrough, CatchAll: in.CatchAll, Extractors: in.Extractors,
@@ -96,7 +96,7 @@ func (s *Server) getCell(q *request) (*answer, error) {
 
 func (s *Server) putCell(q *request) (*answer, error) {
 	id, in := q.cell(), body[api.CellSettings](q)
-	at, call, wait := q.revision(), q.call(""), q.waiting()
+	at, call, wait := q.revision(), q.call(q.reason()), q.waiting()
 	if err := q.done(); err != nil {
 		return nil, err
 	}

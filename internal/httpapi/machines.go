@@ -195,7 +195,7 @@ func (s *Server) listTokens(q *request) (*answer, error) {
 
 func (s *Server) createToken(q *request) (*answer, error) {
 	in := body[api.TokenCreation](q)
-	call := q.call("")
+	call := q.call(q.reason())
 	role, err := control.ParseRole(in.Role)
 	if err != nil {
 		q.wrong("%w", err)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"time"
@@ -44,7 +45,7 @@ func settings(id cellway.TenantID, in api.TenantSettings, request string) contro
 
 func (s *Server) putTenant(q *request) (*answer, error) {
 	id, in := q.tenant("tenant"), body[api.TenantSettings](q)
-	at, call, wait := q.revision(), q.call(""), q.waiting()
+	at, call, wait := q.revision(), q.call(q.reason()), q.waiting()
 	if err := q.done(); err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (s *Server) tenantChange(q *request, status int, t control.Tenant, c contro
 // know what came of it: with the same Idempotency-Key they get what was made.
 func (s *Server) createTenant(q *request) (*answer, error) {
 	in := body[api.TenantCreation](q)
-	call, wait := q.call(""), q.waiting()
+	call, wait := q.call(q.reason()), q.waiting()
 	key := q.Header.Get("Idempotency-Key")
 	switch {
 	case key == "":
@@ -148,7 +149,7 @@ func (s *Server) getOverride(q *request) (*answer, error) {
 
 func (s *Server) putOverride(q *request) (*answer, error) {
 	key, in := q.pathKey(), body[api.OverrideSettings](q)
-	at, call, wait := q.revision(), q.call(in.Reason), q.waiting()
+	at, call, wait := q.revision(), q.call(cmp.Or(q.reason(), in.Reason)), q.waiting()
 	if err := q.done(); err != nil {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func (s *Server) getAlias(q *request) (*answer, error) {
 
 func (s *Server) putAlias(q *request) (*answer, error) {
 	name, in := q.tenant("name"), body[api.AliasSettings](q)
-	at, call, wait := q.revision(), q.call(""), q.waiting()
+	at, call, wait := q.revision(), q.call(q.reason()), q.waiting()
 	if err := q.done(); err != nil {
 		return nil, err
 	}
@@ -228,7 +229,8 @@ func (s *Server) removeAlias(q *request) (*answer, error) {
 	return &answer{body: api.AliasChange{Alias: alias(a), Change: s.change(q.Context(), c, call, wait)}}, nil
 }
 
-// reason is why something is removed: a DELETE has no body to say it in.
+// reason is why somebody writes, for the journal, where the body has no place for
+// it: a DELETE has none, and a PUT and a creation have the record's alone.
 func (q *request) reason() string {
 	reason := q.param("reason")
 	if len(reason) > cellway.MaxEntryText {
