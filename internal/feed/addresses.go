@@ -25,10 +25,7 @@ func (s *Store) SaveAddresses(names map[string][]netip.Addr) {
 	}
 	if err == nil {
 		sum := sha256.Sum256(raw)
-		err = writeWhole(s.disk, addressesName, append(hex.AppendEncode(nil, sum[:]), append([]byte("\n"), raw...)...))
-	}
-	if err == nil {
-		err = s.disk.Sync()
+		err = s.putSmall(addressesName, append(hex.AppendEncode(nil, sum[:]), append([]byte("\n"), raw...)...))
 	}
 	if err != nil {
 		s.trouble.note(s.log, "write addresses", err)
@@ -38,6 +35,8 @@ func (s *Store) SaveAddresses(names map[string][]netip.Addr) {
 // Addresses returns what [Store.SaveAddresses] kept. If nothing was kept, or
 // it can't be read, that is logged, and there are none.
 func (s *Store) Addresses() map[string][]netip.Addr {
+	s.files.Lock()
+	defer s.files.Unlock()
 	raw, err := s.disk.ReadFile(addressesName, maxAddresses)
 	if isNotExist(err) {
 		return nil
@@ -50,6 +49,7 @@ func (s *Store) Addresses() map[string][]netip.Addr {
 		s.trouble.note(s.log, "read addresses", err)
 		return nil
 	}
+	s.small[addressesName] = raw
 	return names
 }
 

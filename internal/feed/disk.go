@@ -12,6 +12,7 @@ import (
 // A disk is what the store asks of a folder. Names have no separators.
 type disk interface {
 	ReadFile(name string, most int64) ([]byte, error) // a regular file of at most that many bytes
+	Size(name string) (int64, error)                  // of a regular file, without opening it
 	List() ([]string, error)
 	Create(name string) (diskFile, error)    // a new file; it must not exist
 	OpenWrite(name string) (diskFile, error) // to write in place; made if it does not exist
@@ -50,6 +51,17 @@ func (f folder) opener() opener {
 }
 
 func (f folder) ReadFile(name string, most int64) ([]byte, error) { return f.opener().read(name, most) }
+
+func (f folder) Size(name string) (int64, error) {
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, notRegular(f.opener().path(name), info)
+	}
+	return info.Size(), nil
+}
 
 func (f folder) List() ([]string, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
@@ -117,7 +129,11 @@ func writeWhole(d disk, name string, data []byte) error {
 		err = cerr
 	}
 	if err == nil {
-		err = d.Rename(tmp, name)
+		if err = d.Rename(tmp, name); err != nil {
+			if _, odd := d.Size(name); errors.Is(odd, errNotRegular) {
+				err = fmt.Errorf("%w: %w", odd, err)
+			}
+		}
 	}
 	if err != nil {
 		_ = d.Remove(tmp) // the next start removes it too

@@ -33,6 +33,7 @@ func (s *Store) RouterID() string {
 	if err == nil {
 		id := strings.TrimSpace(string(raw))
 		if err = ValidateRouterID(id); err == nil {
+			s.small[idName] = raw
 			return id
 		}
 	}
@@ -40,10 +41,7 @@ func (s *Store) RouterID() string {
 		s.trouble.note(s.log, "read router id", err)
 	}
 	id := "router-" + strings.ToLower(rand.Text()[:16])
-	if err = writeWhole(s.disk, idName, []byte(id+"\n")); err == nil {
-		err = s.disk.Sync()
-	}
-	if err != nil {
+	if err = s.putSmall(idName, []byte(id+"\n")); err != nil {
 		s.trouble.note(s.log, "write router id", err)
 	}
 	return id

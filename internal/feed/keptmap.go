@@ -44,6 +44,11 @@ func (g keptMap) encode() []byte {
 	return append(b, sum[:]...)
 }
 
+// size is that of what encode writes.
+func (g keptMap) size() int64 {
+	return int64(keptHead + len(g.manifest.Encode()) + len(g.overlay) + sha256.Size)
+}
+
 // decodeKept reads what encode wrote. The error wraps
 // routemap.ErrFormat, ErrTooNew or ErrDigest.
 func decodeKept(b []byte) (keptMap, error) {

@@ -245,6 +245,16 @@ func decodeMarker(file []byte) (m marker, seq uint64, ok bool) {
 	return m, seq, ok
 }
 
+// olderHalf returns which half of a marker file may be written without losing the
+// newer whole copy.
+func olderHalf(file []byte) int64 {
+	_, newer, ok := decodeMarker(file)
+	if _, seq, first := decodeCopy(file[:markerCopy]); ok && first && seq == newer {
+		return 1
+	}
+	return 0
+}
+
 func decodeCopy(b []byte) (m marker, seq uint64, ok bool) {
 	body := b[:markerCopy-sha256.Size]
 	sum := sha256.Sum256(body)

@@ -1,9 +1,11 @@
 package feed
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/cellway/cellway"
 )
@@ -34,21 +36,23 @@ func (s *Store) openMarker() {
 		s.log.Warn("a suspect part of the map is acquitted, as the fallback died too", "part", r.String())
 	}
 	s.seq++
-	if err := s.newMarkerFile(); err != nil {
+	if err := s.newMarkerFile(s.marker.encode(s.seq), func() {}); err != nil {
 		s.trouble.note(s.log, "write marker", err)
 	}
 }
 
-// newMarkerFile puts a file with the marker in its first half in the place of
-// whatever was there.
-func (s *Store) newMarkerFile() error {
-	if err := writeWhole(s.disk, markerName, append(s.marker.encode(s.seq), make([]byte, markerCopy)...)); err != nil {
+// newMarkerFile puts a file with a copy of the marker in its first half in the
+// place of whatever was there. It calls written when that outlives the process.
+func (s *Store) newMarkerFile(b []byte, written func()) error {
+	s.placed = false
+	if err := writeWhole(s.disk, markerName, append(b, make([]byte, markerCopy)...)); err != nil {
 		return err
 	}
+	written()
 	if err := s.disk.Sync(); err != nil {
 		return fmt.Errorf("sync state folder: %w", err)
 	}
-	s.half = 1
+	s.half, s.placed = 1, true
 	return nil
 }
 
@@ -128,21 +132,41 @@ func (s *Store) writeMarker() {
 	s.seq++
 	b := s.marker.encode(s.seq)
 	s.mu.Unlock()
-	written := func() {
+	written := sync.OnceFunc(func() {
 		for _, n := range waiting {
 			close(n.written)
 		}
-	}
-	if err := s.writeHalf(b, written); err != nil {
+	})
+	if err := s.putMarker(b, written); err != nil {
 		s.trouble.note(s.log, "write marker", err)
-	} else {
-		s.half = 1 - s.half
 	}
 	for _, n := range waiting {
 		n.end()
 	}
 }
 
+// putMarker writes a copy of the marker. If the file is not the one that this
+// process made, or no longer, a new one takes its place. If that can't be, as on a
+// full disk, the copy is written into the file that is there all the same, and the
+// error returned.
+func (s *Store) putMarker(b []byte, written func()) error {
+	if s.placed && s.lost(markerName, markerFile) == nil {
+		return s.writeHalf(b, written)
+	}
+	err := s.newMarkerFile(bytes.Clone(b), written)
+	if err == nil {
+		return nil
+	}
+	raw, rerr := s.disk.ReadFile(markerName, markerFile)
+	if rerr != nil || len(raw) != markerFile {
+		return err
+	}
+	s.half = olderHalf(raw)
+	return errors.Join(err, s.writeHalf(b, written))
+}
+
+// writeHalf writes a copy of the marker in place. The other half is written next
+// if that went well, and the same one again if not.
 func (s *Store) writeHalf(b []byte, written func()) error {
 	f, err := s.disk.OpenWrite(markerName)
 	if err != nil {
@@ -155,6 +179,9 @@ func (s *Store) writeHalf(b []byte, written func()) error {
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
+	}
+	if err == nil {
+		s.half = 1 - s.half
 	}
 	return err
 }

@@ -147,6 +147,16 @@ func (d *memDisk) ReadFile(name string, most int64) ([]byte, error) {
 	return bytes.Clone(f.data), nil
 }
 
+func (d *memDisk) Size(name string) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.names[name]
+	if f == nil {
+		return 0, notThere("stat", name)
+	}
+	return int64(len(f.data)), nil
+}
+
 func (d *memDisk) List() ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,6 +5,7 @@ package feed
 type noDisk struct{ err error }
 
 func (d noDisk) ReadFile(string, int64) ([]byte, error) { return nil, d.err }
+func (d noDisk) Size(string) (int64, error)             { return 0, d.err }
 func (d noDisk) List() ([]string, error)                { return nil, d.err }
 func (d noDisk) Create(string) (diskFile, error)        { return nil, d.err }
 func (d noDisk) OpenWrite(string) (diskFile, error)     { return nil, d.err }

@@ -111,7 +111,7 @@ func TestNoRegularFileInTheStateFolderHoldsAStart(t *testing.T) {
 					if what == keptPrefix {
 						return // nobody knows that it was ever there
 					}
-					if st := s.trouble.status(); !strings.Contains(st.Last, path) && st.Count < 2 || kind != "a folder" && !strings.Contains(st.Last, "remove it") {
+					if st := s.trouble.status(); !strings.Contains(st.Last, path) && st.Count < 2 || !strings.Contains(st.Last, "remove it") {
 						t.Errorf("%d troubles, the last: %s", st.Count, st.Last)
 					}
 				})
@@ -140,6 +140,13 @@ func TestNoRegularFileForTheMarkerHoldsNoWrite(t *testing.T) {
 				s.writeMarker()
 				<-done
 			})
+			if raw, err := s.disk.ReadFile(markerName, markerFile); kind != "a folder" {
+				if _, _, ok := decodeMarker(raw); !ok {
+					t.Errorf("the marker was not written: %v", err)
+				}
+			} else if st := s.trouble.status(); !strings.Contains(st.Last, path+" is a folder; remove it") {
+				t.Errorf("trouble: %+v", st)
+			}
 		})
 	}
 }

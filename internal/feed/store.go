@@ -49,6 +49,7 @@ type Store struct {
 
 	unclean bool      // nobody told the process before to end; fixed by OpenStore
 	half    int64     // of the marker's file that is written next; run's own after OpenStore
+	placed  bool      // the marker's file is the one that this process made, and its name durable; as half
 	listing []KeptMap // what is on the disk, as far as known; guarded by mu
 
 	// files is held while files other than the marker are read or written, and
@@ -56,6 +57,7 @@ type Store struct {
 	files sync.Mutex
 	gens  map[keptName]keptInfo    // on the disk
 	whole map[routemap.Digest]bool // bases whose file this process has read or written
+	small map[string][]byte        // other files that it has, and their content
 }
 
 // A KeptMap is one version in the state folder.
@@ -67,8 +69,9 @@ type KeptMap struct {
 
 // A keptInfo is what must be known of a kept map to choose among them.
 type keptInfo struct {
-	acceptedAt    time.Time
-	base, overlay part
+	acceptedAt     time.Time
+	base, overlay  part
+	size, baseSize int64 // of its two files
 }
 
 // OpenStore opens the state folder, which must exist, and judges by its marker
@@ -133,7 +136,7 @@ func CheckStore(dir string) error {
 
 func newStore(d disk, log *slog.Logger) *Store {
 	return &Store{disk: d, log: log, dirty: make(chan struct{}, 1),
-		gens: map[keptName]keptInfo{}, whole: map[routemap.Digest]bool{}}
+		gens: map[keptName]keptInfo{}, whole: map[routemap.Digest]bool{}, small: map[string][]byte{}}
 }
 
 // open reads what is on the disk.
@@ -160,6 +163,7 @@ func (s *Store) open() {
 			}
 		}
 	}
+	s.forgetLost()
 	s.list()
 }
 
@@ -184,7 +188,7 @@ func (s *Store) kept() []KeptMap {
 
 func (s *Store) remember(name keptName, g keptMap) {
 	base, overlay := partsOf(g.manifest)
-	s.gens[name] = keptInfo{g.acceptedAt, base, overlay}
+	s.gens[name] = keptInfo{g.acceptedAt, base, overlay, g.size(), int64(g.manifest.Base.Size)}
 }
 
 func (s *Store) remove(file string) {
@@ -317,8 +321,20 @@ func (s *Store) unusable(name keptName, err error) {
 func (s *Store) keep(a *accepted) error {
 	s.files.Lock()
 	defer s.files.Unlock()
+	defer s.list()
+	err := s.write(a)
+	s.forgetLost()
+	if err != nil {
+		return err
+	}
+	return s.prune(nameOf(a.m.Manifest()))
+}
+
+// write writes the files of an accepted version, the base only if it is not there
+// whole. s.files is held.
+func (s *Store) write(a *accepted) error {
 	man := a.m.Manifest()
-	if !s.whole[man.Base.Digest] {
+	if !s.whole[man.Base.Digest] || s.lost(baseFile(man.Base.Digest), int64(man.Base.Size)) != nil {
 		if err := writeWhole(s.disk, baseFile(man.Base.Digest), a.m.Base().Bytes()); err != nil {
 			return err
 		}
@@ -335,8 +351,7 @@ func (s *Store) keep(a *accepted) error {
 		return fmt.Errorf("sync state folder: %w", err)
 	}
 	s.remember(nameOf(man), g)
-	defer s.list()
-	return s.prune(nameOf(man))
+	return nil
 }
 
 // prune removes kept maps that nothing falls back on, then bases without

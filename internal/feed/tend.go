@@ -81,12 +81,19 @@ const keepSpread = time.Second
 func (f *Feed) keepAll(ctx context.Context) {
 	var due <-chan time.Time
 	failed := false
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for ended := false; !ended; {
 		select {
 		case <-f.keeping:
 			if due == nil || failed {
 				failed = false
 				due = time.After(f.keepPause())
+			}
+			continue
+		case <-look.C:
+			if f.isLost() {
+				due = time.After(0)
 			}
 			continue
 		case <-due:
@@ -111,6 +118,27 @@ func (f *Feed) keepAll(ctx context.Context) {
 			failed, due = true, time.After(keepAgain)
 		}
 	}
+}
+
+// lookEvery is how often it is looked whether what was kept is still there.
+const lookEvery = time.Minute
+
+// isLost looks at the disk, and reports whether the map in use must be written
+// again. Nothing is done while one is to be written anyway.
+func (f *Feed) isLost() bool {
+	f.mu.Lock()
+	a := f.inUse
+	waits := f.toKeep != nil
+	f.mu.Unlock()
+	if a == nil || waits || !f.store.look(a) {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.toKeep == nil {
+		f.toKeep = f.inUse
+	}
+	return true
 }
 
 // keepPause is how long what came into use waits to be written.
