@@ -234,6 +234,7 @@ func (p *program) serve(ctx context.Context, args []string) error {
 		fmt.Fprintln(p.out, "ok")
 		return nil
 	}
+	defer boot.StdLog(cfg.Log)()
 	s, err := New(ctx, cfg)
 	if err != nil {
 		return err

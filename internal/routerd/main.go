@@ -56,6 +56,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := s.validate(); err != nil {
 		return err
 	}
+	defer boot.StdLog(log)()
 	d, err := open(s, build, stdout, log)
 	if err != nil {
 		return err

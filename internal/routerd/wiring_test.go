@@ -1,12 +1,14 @@
 package routerd
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -211,6 +213,45 @@ func TestAuthoritiesChangeWithoutASignal(t *testing.T) {
 	a.reload(false)
 	if !knows(second) || !a.failing() {
 		t.Errorf("without the file: the second %v, failing %v", knows(second), a.failing())
+	}
+}
+
+// What a cell sends unasked stands in the log like all else, and not in its own
+// bytes.
+func TestWhatACellSendsUnaskedIsNotLoggedRaw(t *testing.T) {
+	f := newFleet(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Secret: hush\x1b[2J\r\n\r\n")
+			}
+		}
+	}()
+	cell := *f.last.Cell("cell-001")
+	cell.Endpoints = []string{"http://" + l.Addr().String()}
+	m, err := f.last.Apply(routemap.ChangeSet{Cells: []cellway.Cell{cell}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.publish(m)
+	p := f.start(f.args()...)
+	p.ready()
+	if _, _, err := p.see(nil); err != nil {
+		t.Fatal(err)
+	}
+	var line struct{ Level, Text string }
+	p.log.await(t, "the standard library says", &line)
+	if line.Level != "WARN" || !strings.Contains(line.Text, "Unsolicited response") || strings.Contains(p.log.String(), "hush") {
+		t.Errorf("the log says %+v", line)
 	}
 }
 
