@@ -106,7 +106,7 @@ func (c Cell) Validate() error {
 	}
 	for name, s := range map[string]string{"title": c.Title, "region": c.Region, "zone": c.Zone} {
 		if err := validText(s, maxCellText); err != nil {
-			return bad("%s %v", name, err)
+			return fmt.Errorf("cell %s: %s %w", c.ID, name, err)
 		}
 	}
 	for k, v := range c.Tags {
@@ -117,7 +117,7 @@ func (c Cell) Validate() error {
 	seen := make(map[string]bool, len(c.Endpoints))
 	for _, e := range c.Endpoints {
 		if _, err := ParseEndpoint(e); err != nil {
-			return bad("%v", err)
+			return fmt.Errorf("cell %s: %w", c.ID, err)
 		}
 		if seen[e] {
 			return bad("endpoint %q is listed twice", e)

@@ -62,14 +62,14 @@ func (e Entry) Validate() error {
 	}
 	if e.Cell != "" {
 		if err := e.Cell.Validate(); err != nil {
-			return bad("%v", err)
+			return fmt.Errorf("entry %s: %w", e.Key, err)
 		}
 	}
 	if err := validText(e.By, MaxEntryText); err != nil {
-		return bad("by %v", err)
+		return fmt.Errorf("entry %s: by %w", e.Key, err)
 	}
 	if err := validText(e.Reason, MaxEntryText); err != nil {
-		return bad("reason %v", err)
+		return fmt.Errorf("entry %s: reason %w", e.Key, err)
 	}
 	if e.Kind.IsOverride() {
 		switch {
@@ -84,7 +84,7 @@ func (e Entry) Validate() error {
 		return bad("a placed entry has no by, reason or review_by")
 	}
 	if s := e.ReviewBy.Unix(); !e.ReviewBy.IsZero() && (s <= 0 || s > maxUnix) {
-		return bad("review_by %v is outside 1970 to 9999", e.ReviewBy)
+		return bad("review_by %s is outside 1970 to 9999", e.ReviewBy.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (h Hold) Validate() error {
 		return fmt.Errorf("hold of %s: move %.40q is not the name of a move: %w", h.Key, h.Move, ErrInvalid)
 	}
 	if s := h.Until.Unix(); s <= 0 || s > maxUnix {
-		return fmt.Errorf("hold of %s: until %v is outside 1970 to 9999: %w", h.Key, h.Until, ErrInvalid)
+		return fmt.Errorf("hold of %s: until %s is outside 1970 to 9999: %w", h.Key, h.Until.Format(time.RFC3339), ErrInvalid)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (x Extractor) Validate() error {
 	}
 	for field, s := range map[string]string{"name": x.Name, "pattern": x.Pattern, "source": x.Source} {
 		if err := validText(s, maxCellText); err != nil {
-			return bad("%s %v", field, err)
+			return fmt.Errorf("extractor %s: %s %w", x.Kind, field, err)
 		}
 	}
 	named := x.Kind == FromHeader || x.Kind == FromQuery || x.Kind == FromCookie || x.Kind == FromJWT
@@ -101,7 +101,7 @@ func (x Extractor) Validate() error {
 		}
 		if x.Kind == FromFixed {
 			if err := x.Key.Validate(); err != nil {
-				return bad("%v", err)
+				return fmt.Errorf("extractor %s: %w", x.Kind, err)
 			}
 		}
 		return x.validPattern("/", strings.Split(x.Pattern[1:], "/"), x.Kind == FromPath)

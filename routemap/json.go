@@ -19,6 +19,9 @@ import (
 func ParseContent(text []byte) (Content, error) {
 	bad := func(at int64, err error) error {
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
+		if errors.Is(err, cellway.ErrInvalid) {
+			return fmt.Errorf("map content, line %d: %w", line, err)
+		}
 		return fmt.Errorf("map content, line %d: %v: %w", line, err, cellway.ErrInvalid)
 	}
 	check := fieldCheck{json.NewDecoder(bytes.NewReader(text)), map[string]int64{}}

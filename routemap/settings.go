@@ -97,7 +97,7 @@ func (s Settings) Validate() error {
 	}
 	if s.CatchAll != "" {
 		if err := s.CatchAll.Validate(); err != nil {
-			return bad("catch_all: %v", err)
+			return fmt.Errorf("fleet %q: catch_all: %w", s.Fleet, err)
 		}
 	}
 	for i, x := range s.Extractors {

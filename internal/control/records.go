@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -105,10 +106,13 @@ func get[T any](tx store.Tx, kind, id string, set func(*T, cellway.Revision)) (T
 	r, err := tx.Get(kind, id)
 	if err != nil {
 		var zero T
-		if kind == kindFleet {
-			return zero, fmt.Errorf("the fleet has no settings yet; create it first: %w", err)
+		switch missing := errors.Is(err, cellway.ErrNotFound); {
+		case missing && kind == kindFleet:
+			return zero, fmt.Errorf("the fleet has no settings yet; create it first: %w", cellway.ErrNotFound)
+		case missing:
+			return zero, fmt.Errorf("%s %s: %w", kind, id, cellway.ErrNotFound)
 		}
-		return zero, fmt.Errorf("%s %s: %w", kind, id, err)
+		return zero, fmt.Errorf("read %s %s: %w", kind, id, err)
 	}
 	return decode(r, set)
 }
@@ -140,8 +144,13 @@ func put(tx store.Tx, kind, id string, at cellway.Revision, v any, index ...stri
 		return 0, fmt.Errorf("%s record %s: %w", kind, id, err)
 	}
 	rev, err := tx.Put(store.Record{Kind: kind, ID: id, Revision: at, Body: body, Index: index})
-	if err != nil {
-		return 0, fmt.Errorf("%s %s: %w", kind, id, err)
+	switch conflict := errors.Is(err, cellway.ErrConflict); {
+	case conflict && kind == kindFleet:
+		return 0, fmt.Errorf("the fleet's settings are not at revision %d: %w", at, cellway.ErrConflict)
+	case conflict:
+		return 0, err // which names record and revisions
+	case err != nil:
+		return 0, fmt.Errorf("write %s %s: %w", kind, id, err)
 	}
 	return rev, nil
 }

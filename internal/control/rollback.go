@@ -17,7 +17,7 @@ import (
 func (s *Service) RollbackTo(ctx context.Context, call Call, version cellway.Version) (r routemap.Rollback, c Change, err error) {
 	old, _, err := s.OpenVersion(ctx, version)
 	if err != nil {
-		return r, c, fmt.Errorf("roll back to map %v: %w", version, err)
+		return r, c, fmt.Errorf("roll back: %w", err)
 	}
 	var found routemap.Rollback
 	var settle settlement

@@ -64,7 +64,11 @@ func getPointer(tx store.Tx) (p pointerRecord, rev cellway.Revision, err error) 
 }
 
 func getVersion(tx store.Tx, v cellway.Version) (versionRecord, error) {
-	return get(tx, kindVersion, versionID(v), func(*versionRecord, cellway.Revision) {})
+	r, err := get(tx, kindVersion, versionID(v), func(*versionRecord, cellway.Revision) {})
+	if errors.Is(err, cellway.ErrNotFound) {
+		err = fmt.Errorf("map %v was not published, or is no longer kept: %w", v, cellway.ErrNotFound)
+	}
+	return r, err
 }
 
 func putVersion(tx store.Tx, p *Published) error {
@@ -135,7 +139,7 @@ func (s *Service) Versions(ctx context.Context, before cellway.Version, limit in
 	return out, err
 }
 
-// OpenVersion reads a published version back.
+// OpenVersion reads a published version back, or returns [cellway.ErrNotFound].
 func (s *Service) OpenVersion(ctx context.Context, version cellway.Version) (*routemap.Map, routemap.Version, error) {
 	var r versionRecord
 	if err := s.view(ctx, func(tx store.Tx) (err error) { r, err = getVersion(tx, version); return err }); err != nil {

@@ -61,7 +61,7 @@ func ParseCertRules(text []byte) ([]CertRule, error) {
 		}
 		var err error
 		if r.Role, err = control.ParseRole(f[1]); err != nil {
-			return nil, bad("%v", err)
+			return nil, fmt.Errorf("certificate rule in line %d: %w", n, err)
 		}
 		rules = append(rules, r)
 	}

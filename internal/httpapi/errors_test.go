@@ -142,6 +142,7 @@ func TestRequestsThatSayTooMuchOrTooLittleAreRefused(t *testing.T) {
 			}
 			rec := httptest.NewRecorder()
 			s.ServeHTTP(rec, r)
+			plainlySaid(t, tt.method+" "+tt.path, rec)
 			if rec.Code != tt.status || !strings.Contains(rec.Body.String(), `"code":"`+tt.code+`"`) || !strings.Contains(strings.ReplaceAll(rec.Body.String(), `\"`, `"`), tt.say) {
 				t.Errorf("%d %s, want %d %s that says %q", rec.Code, rec.Body, tt.status, tt.code, tt.say)
 			}

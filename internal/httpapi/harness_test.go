@@ -10,9 +10,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -60,6 +62,36 @@ func local(method, path string, in any) *http.Request {
 	return r
 }
 
+// plainlySaid fails the test if an answer tells a person the same thing twice in
+// a row: "cell x: cell x: not found", "invalid: invalid".
+func plainlySaid(t testing.TB, what string, rec *httptest.ResponseRecorder) {
+	t.Helper()
+	var p api.Problem
+	if rec.Code < 400 || json.Unmarshal(rec.Body.Bytes(), &p) != nil {
+		return
+	}
+	if twice := saidTwice(p.Detail); twice != "" {
+		t.Errorf("%s: %d says %q twice in a row: %s", what, rec.Code, twice, p.Detail)
+	}
+}
+
+// saidTwice returns the first run of words that stands twice in a row in a
+// message, marks between them aside, or "".
+func saidTwice(message string) string {
+	words := slices.DeleteFunc(strings.FieldsFunc(message, func(r rune) bool { return strings.ContainsRune(" :;,()", r) }),
+		func(word string) bool {
+			return !strings.ContainsFunc(word, unicode.IsLetter) && !strings.ContainsFunc(word, unicode.IsDigit)
+		})
+	for n := 1; n <= len(words)/2; n++ {
+		for i := 0; i+2*n <= len(words); i++ {
+			if first := words[i : i+n]; slices.Equal(first, words[i+n:i+2*n]) {
+				return strings.Join(first, " ")
+			}
+		}
+	}
+	return ""
+}
+
 // ask sends a request with headers given as name, value, and returns the answer.
 func ask(t testing.TB, s http.Handler, method, path string, in any, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -69,6 +101,7 @@ func ask(t testing.TB, s http.Handler, method, path string, in any, headers ...s
 	}
 	rec := httptest.NewRecorder()
 	s.ServeHTTP(rec, r)
+	plainlySaid(t, method+" "+path, rec)
 	return rec
 }
 
@@ -83,6 +116,7 @@ func askRaw(t testing.TB, s http.Handler, method, path, body string, headers ...
 	}
 	rec := httptest.NewRecorder()
 	s.ServeHTTP(rec, r)
+	plainlySaid(t, method+" "+path, rec)
 	return rec
 }
 

@@ -142,11 +142,7 @@ func (s *Server) version(q *request, v cellway.Version) (*routemap.Map, routemap
 	case v == 0 || v == newest.Map.Version():
 		return newest.Map, newest.Version, nil
 	}
-	m, version, err := s.service.OpenVersion(q.Context(), v)
-	if errors.Is(err, cellway.ErrNotFound) {
-		err = fmt.Errorf("map %v was not published, or is no longer kept: %w", v, cellway.ErrNotFound)
-	}
-	return m, version, err
+	return s.service.OpenVersion(q.Context(), v)
 }
 
 func (s *Server) archive(q *request) (*answer, error) {

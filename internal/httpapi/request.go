@@ -60,7 +60,9 @@ func (q *request) done() error {
 
 // param returns a query parameter, "" if it is not given.
 func (q *request) param(name string) string {
-	q.known = append(q.known, name)
+	if !slices.Contains(q.known, name) {
+		q.known = append(q.known, name)
+	}
 	return q.URL.Query().Get(name)
 }
 
@@ -110,7 +112,7 @@ func (q *request) version(name string) cellway.Version {
 	}
 	v, err := cellway.ParseVersion(s)
 	if err != nil {
-		q.wrong("query parameter %s: %w", name, err)
+		q.wrong("query parameter %s is %q; give incarnation.sequence: %w", name, s, cellway.ErrInvalid)
 	}
 	return v
 }
@@ -184,7 +186,10 @@ func bodyAtMost[T any](q *request, most int64) (v T) {
 	if err == nil {
 		err = decodeStrictly(text, &v)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, cellway.ErrInvalid):
+		q.wrong("body: %w", err)
+	case err != nil:
 		q.wrong("body: %v: %w", err, cellway.ErrInvalid)
 	}
 	return v

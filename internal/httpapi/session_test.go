@@ -55,6 +55,7 @@ func (x *session) do(method, path string, in any, headers ...string) *httptest.R
 	}
 	rec := httptest.NewRecorder()
 	x.s.ServeHTTP(rec, r)
+	plainlySaid(x.t, method+" "+path, rec)
 
 	route, params, err := x.router.FindRoute(r)
 	if err != nil {

@@ -29,7 +29,10 @@ func decodeStrictly(text []byte, v any) error {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
 			return fmt.Errorf("field %q takes no %s", e.Field, e.Value)
 		}
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+		if text, ok := strings.CutPrefix(err.Error(), "json: "); ok {
+			return errors.New(text)
+		}
+		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the JSON value")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -77,6 +78,12 @@ func Restore(r io.Reader) (*Store, error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("restore memory store: %s: %w", fmt.Sprintf(format, args...), cellway.ErrInvalid)
 	}
+	within := func(err error) error {
+		if errors.Is(err, cellway.ErrInvalid) {
+			return fmt.Errorf("restore memory store: %w", err)
+		}
+		return bad("%v", err)
+	}
 	all, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("restore memory store: %w", err)
@@ -105,7 +112,7 @@ func Restore(r io.Reader) (*Store, error) {
 		at := r.Revision
 		r.Revision = 0
 		if _, err := t.Put(r); err != nil {
-			return nil, bad("%v", err)
+			return nil, within(err)
 		}
 		t.setRevision(r.Kind, r.ID, at)
 	}
@@ -115,14 +122,14 @@ func Restore(r io.Reader) (*Store, error) {
 				return nil, bad("log %s: entry %d follows entry %d", name, e.Number, i)
 			}
 			if _, err := t.Append(name, e.Body); err != nil {
-				return nil, bad("%v", err)
+				return nil, within(err)
 			}
 		}
 	}
 	s.state.Store(&t.state)
 	for _, b := range d.Blobs {
 		if err := store.CheckBlob(b.Digest, b.Bytes); err != nil {
-			return nil, bad("%v", err)
+			return nil, within(err)
 		}
 		s.blobs[b.Digest] = blob{b.Bytes, b.Put}
 	}
