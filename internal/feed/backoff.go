@@ -1,9 +1,11 @@
 package feed
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -31,11 +33,38 @@ func doubling(n int, first, most time.Duration) time.Duration {
 const (
 	sourceFirst = 500 * time.Millisecond
 	sourceMost  = 10 * time.Second
+	sourceSoon  = 2 * time.Second * 2 / 3 // longer by half, it is 2 s
 	refuseFirst = time.Second
 	refuseMost  = 5 * time.Minute
 
 	untrustedMost = 30 * time.Second
 )
+
+// A patience is how long a source is left alone before it is asked again. The zero
+// patience is that with a source that never failed.
+type patience struct {
+	gone int // how often in a row it could not be reached, or had nothing to say
+	sick int // how often it failed otherwise, since it last answered
+}
+
+// pause returns how long a source is left alone that has just failed with err, or
+// with nil, has just said nothing new without being asked to hurry.
+//
+// One that can't be reached is asked again within 2 s, however long that lasts, so
+// that routers follow within seconds once it is back. That costs it nothing as long
+// as it is down; and when it comes up, routers ask at moments that have nothing to
+// do with each other. Where somebody answers, but not as he should, each question
+// is work for him, and there is no hurry: that takes up to 15 s. A source that goes
+// from one to the other and back does not get more questions for it.
+func (p *patience) pause(err error) time.Duration {
+	if err == nil || errors.Is(err, ErrUnreachable) || errors.Is(err, cellway.ErrNotReady) {
+		p.gone++
+		return doubling(p.gone, sourceFirst, sourceSoon)
+	}
+	p.gone = 0
+	p.sick++
+	return doubling(p.sick, sourceFirst, sourceMost)
+}
 
 // A ban keeps a version that was refused from being fetched again at once.
 type ban struct {

@@ -52,6 +52,9 @@ func (f *File) Manifest(ctx context.Context, after cellway.Version) ([]byte, err
 	end := time.Now().Add(30 * time.Second)
 	for {
 		raw, err := f.read()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -18,29 +18,45 @@ func (f *Feed) follow(ctx context.Context, s *source) {
 	if f.cfg.StartJitter > 0 && !sleep(ctx, rand.N(f.cfg.StartJitter)) {
 		return
 	}
-	err := f.ask(ctx, s, newest(f.cfg.Every))
+	q, begun, before := newest(f.cfg.Every), time.Now(), f.progress(s)
+	err := f.ask(ctx, s, q)
 	s.once.Do(func() { close(s.asked) })
-	for failed := 0; ctx.Err() == nil; {
-		switch {
+	for p, failed := (patience{}), false; ctx.Err() == nil; {
+		switch idle := q.after != 0 && time.Since(begun) < heldLeast && f.progress(s) == before; {
 		case errors.Is(err, errEnough):
-		case err != nil:
-			failed++
-			if !sleep(ctx, doubling(failed, sourceFirst, sourceMost)) {
+		case err != nil || idle:
+			failed = err != nil
+			if !sleep(ctx, p.pause(err)) {
 				return
 			}
 		default:
-			failed = 0
+			p, failed = patience{}, false
 		}
 		enough := make(chan struct{})
 		f.mu.Lock()
 		s.enough = enough
 		f.mu.Unlock()
-		q := f.nextAsk(s)
-		if q.enough = enough; failed > 0 {
+		q, begun, before = f.nextAsk(s), time.Now(), f.progress(s)
+		if q.enough = enough; failed {
 			q.after = 0 // it need not wait to say that it is back
 		}
 		err = f.ask(ctx, s, q)
 	}
+}
+
+// heldLeast is how long a source that has nothing new is expected to hold its
+// answer. One that does not, such as a cache in front of a control plane, is not
+// asked again at once.
+const heldLeast = time.Second
+
+// A progress is what changes when a source says something new.
+type progress struct{ inUse, passed cellway.Version }
+
+func (f *Feed) progress(s *source) progress {
+	v := f.version()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return progress{v, s.pass}
 }
 
 // pullAll pulls everything that s has on a fixed timer, whether it changed or

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -95,7 +97,32 @@ func (h *HTTP) do(ctx context.Context, method, path string, body []byte) (*http.
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, fmt.Errorf("%s %s%s: %s%s: %w", method, h.base, path, resp.Status, problem(resp), errStatus)
+	why := problem(resp)
+	err = errStatus
+	if why == "" && (resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusGatewayTimeout) {
+		err = errGateway
+	}
+	return nil, fmt.Errorf("%s %s%s: %s%s: %w", method, h.base, path, resp.Status, why, err)
+}
+
+// errGateway is wrapped by the error of an answer that comes from what stands
+// before a control plane, and says that this is not there.
+var errGateway = errors.New("no control plane behind it")
+
+// outOfReach marks the error of a request that nobody answered. What comes from a
+// control plane that is there is none, such as a certificate that is not trusted.
+func outOfReach(err error) error {
+	nobody := errors.Is(err, errGateway) || errors.Is(err, errTooSlow) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		nobody = true
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && (e.Op == "dial" || e.Op == "read" || e.Op == "write" || e.Op == "proxyconnect") {
+		nobody = true
+	}
+	if nobody {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return err
 }
 
 // problem reads a short reason out of an answer, if it has one.
@@ -122,7 +149,7 @@ func (h *HTTP) Manifest(ctx context.Context, after cellway.Version) ([]byte, err
 	defer cancel()
 	resp, err := h.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
-		return nil, err
+		return nil, outOfReach(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {

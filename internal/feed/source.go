@@ -15,6 +15,7 @@ type Source interface {
 	// Manifest returns the encoded newest manifest. If after is 0 it answers
 	// at once. Otherwise it waits for a manifest that is newer than after, and
 	// returns nil without an error when none came in a time of its own choice.
+	// The error wraps [ErrUnreachable] if nobody was there to answer.
 	// It bounds by itself how long it takes to reach wherever it asks.
 	Manifest(ctx context.Context, after cellway.Version) ([]byte, error)
 
@@ -29,6 +30,10 @@ type Source interface {
 
 // ErrShort is the error of a part that is not of the size that it should have.
 var ErrShort = errors.New("part is cut short or too long")
+
+// ErrUnreachable is the error of a source that nobody answers for: it is down, on
+// its way up, or cut off. To ask it costs it nothing, so it is asked again soon.
+var ErrUnreachable = errors.New("nobody answers")
 
 // A Sink is what maps are brought to. A router is one.
 type Sink interface {
