@@ -1,6 +1,6 @@
 # A menu. Each target is a line that also works by hand; run "make" to read it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench crash interop demo docs
+.PHONY: help build test race lint fuzz bench bench-router bench-isolation bench-publish crash interop demo docs
 
 # How long each fuzz function runs, which benchmarks, and how often the control
 # plane is killed: make fuzz FOR=1m, make bench RUN=Lookup, make crash KILLS=100.
@@ -9,8 +9,11 @@ FOR ?= 10s
 RUN ?= .
 KILLS ?= 60
 
+# Flags for bench-router, bench-isolation or bench-publish: make bench-router ARGS='-rounds 3 -o json'
+ARGS ?=
+
 help: ## this menu
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the commands, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -29,6 +32,15 @@ fuzz: ## each fuzz function for a little while (FOR=10s)
 
 bench: ## the named benchmarks (RUN=Lookup for some of them)
 	go test -run='^$$' -bench='$(RUN)' -benchmem ./...
+
+bench-router: ## what a request costs, beside nginx, HAProxy, Caddy (installs, builds what is missing; ARGS=-h)
+	go run ./bench/router -install $(ARGS)
+
+bench-isolation: ## what one bad cell does to the requests of others (ARGS=-h)
+	go run ./bench/isolation $(ARGS)
+
+bench-publish: ## how soon a change of the map is at 100 routers (ARGS=-h)
+	go run ./bench/publish $(ARGS)
 
 crash: ## a control plane at work is killed over and over (KILLS=60)
 	go test -race -count=1 -v -timeout=30m ./internal/crashtest -kills $(KILLS)

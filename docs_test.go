@@ -190,7 +190,7 @@ func TestDocsMenuListsEveryTarget(t *testing.T) {
 	if err != nil {
 		t.Fatalf("make: %v\n%s", err, menu)
 	}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z]+):`).FindAllStringSubmatch(string(makefile), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(string(makefile), -1) {
 		if !strings.Contains(string(menu), fmt.Sprintf("make %s ", m[1])) {
 			t.Errorf("the menu does not list %s:\n%s", m[1], menu)
 		}

@@ -1,0 +1,267 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := start(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// start plays a part, if one is named, or measures.
+func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var err error
+	switch {
+	case len(args) > 0 && args[0] == "cells":
+		err = serveCells(ctx, args[1:], stderr)
+	case len(args) == 2 && args[0] == "load":
+		err = playLoad(ctx, args[1], stdout)
+	default:
+		err = measureAll(ctx, args, stdout, stderr)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(stderr, "router:", err)
+		return 1
+	}
+	return 0
+}
+
+func playLoad(ctx context.Context, text string, stdout io.Writer) error {
+	var spec loadSpec
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		return err
+	}
+	got, err := generate(ctx, spec)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(stdout).Encode(got)
+}
+
+// An options value is the command line.
+type options struct {
+	plan       plan
+	subjects   []string
+	variants   map[string][]string // routers with more arguments, by name
+	names      []string            // of the variants, as given
+	routerPath string
+	install    bool
+	enforce    bool
+	output     string
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	fs := flag.NewFlagSet("router", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	o.variants = map[string][]string{}
+	subjects := fs.String("subjects", "router,nginx,haproxy,caddy", "proxies to measure, with commas")
+	fs.Func("router-args", "`\"NAME: ARGUMENTS\"` measure the router with more arguments too, under that name; may be given more than once", func(s string) error {
+		name, args, err := parseRouterArgs(s)
+		if err == nil && !slices.Contains(o.names, name) {
+			o.names = append(o.names, name)
+		}
+		o.variants[name] = args
+		return err
+	})
+	fs.StringVar(&o.routerPath, "router", "", "`program` to measure as the router, instead of building the checkout's")
+	loads := fs.String("workloads", "small,small+log,large,body,tls,websocket", "workloads, with commas; each may end in +log for one with an access log; all is every one, both ways")
+	connections := fs.String("connections", "8,64,512", "numbers of connections, with commas")
+	fs.IntVar(&o.plan.rounds, "rounds", 5, "rounds, in each of which every proxy has its turn")
+	seconds := fs.Float64("seconds", 1.5, "length of a window")
+	warm := fs.Float64("warm-seconds", 0.5, "load before each window")
+	fs.IntVar(&o.plan.keys, "keys", 10_000, "keys in the map")
+	fs.IntVar(&o.plan.core, "core", 0, "the proxy's core; the generator and the cells have the others")
+	fs.BoolVar(&o.install, "install", false, "install Debian's packages of nginx and HAProxy if they are missing, as root with apt-get")
+	fs.BoolVar(&o.enforce, "enforce", false, "exit with code 1 if a budget is missed")
+	fs.StringVar(&o.output, "o", "table", "table or json")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	if o.plan.workloads, err = parseWorkloads(*loads); err != nil {
+		return o, err
+	}
+	for _, s := range strings.Split(*connections, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || n < 1 || n > 4096 {
+			return o, fmt.Errorf("%q connections: give numbers from 1 to 4096, with commas", s)
+		}
+		o.plan.connections = append(o.plan.connections, n)
+	}
+	for _, name := range strings.Split(*subjects, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains([]string{"", routerName, nginxName, haproxyName, caddyName}, name) {
+			return o, fmt.Errorf("proxy %q is not known; give router, nginx, haproxy or caddy", name)
+		}
+		if name != "" && !slices.Contains(o.subjects, name) {
+			o.subjects = append(o.subjects, name)
+		}
+	}
+	for _, name := range o.names {
+		if slices.Contains([]string{routerName, nginxName, haproxyName, caddyName}, name) {
+			return o, fmt.Errorf("a router with more arguments needs a name of its own; %q is taken", name)
+		}
+	}
+	o.plan.window, o.plan.warm = time.Duration(*seconds*float64(time.Second)), time.Duration(*warm*float64(time.Second))
+	if o.plan.rounds < 1 || o.plan.window < 50*time.Millisecond || o.plan.warm < 0 || o.plan.keys < cells || fs.NArg() > 0 || o.output != "table" && o.output != "json" {
+		return o, fmt.Errorf("give at least 1 round, 0.05 seconds and %d keys, -o table or json, and nothing after the flags", cells)
+	}
+	for i := range runtime.NumCPU() {
+		if i != o.plan.core {
+			o.plan.others = append(o.plan.others, i)
+		}
+	}
+	if len(o.plan.others) == 0 || o.plan.core < 0 || o.plan.core >= runtime.NumCPU() {
+		return o, fmt.Errorf("the proxy needs a core for itself: give -core 0 to %d, on a machine with two or more", runtime.NumCPU()-1)
+	}
+	return o, nil
+}
+
+func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "cellway-bench-router-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	rep := report{
+		Skipped: map[string]string{}, Rounds: o.plan.rounds, WindowMS: o.plan.window.Milliseconds(), Keys: o.plan.keys,
+		CPU: processor(), CPUs: runtime.NumCPU(),
+	}
+	if err := gather(ctx, o, dir, &rep, stderr); err != nil {
+		return err
+	}
+	rep.Load = loadAverage()
+	b, err := newBench(ctx, o.plan, dir, stderr)
+	if err != nil {
+		return err
+	}
+	defer b.cells.stop()
+	if rep.Results, err = b.rounds(ctx, rep.Subjects); err != nil {
+		return err
+	}
+	rep.Verdicts = judge(rep.Results, rep.routers())
+	if o.output == "json" {
+		enc := json.NewEncoder(stdout)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(rep)
+	} else {
+		err = rep.table(stdout)
+	}
+	if missed := rep.missed(); err == nil && o.enforce && missed > 0 {
+		err = fmt.Errorf("%d of %d budgets are missed", missed, len(rep.Verdicts))
+	}
+	return err
+}
+
+// gather finds, builds or installs the subjects, and says which are skipped.
+func gather(ctx context.Context, o options, dir string, rep *report, stderr io.Writer) error {
+	shop, err := newWorkshop(ctx, o.install, stderr)
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		return err
+	}
+	path := o.routerPath
+	if path == "" && (slices.Contains(o.subjects, routerName) || len(o.names) > 0) {
+		if path, err = shop.router(ctx, dir); err != nil {
+			return err
+		}
+	}
+	for _, name := range o.subjects {
+		if name == routerName {
+			rep.Subjects = append(rep.Subjects, routerSubject(name, path, nil))
+			for _, variant := range o.names {
+				rep.Subjects = append(rep.Subjects, routerSubject(variant, path, o.variants[variant]))
+			}
+			continue
+		}
+		found, err := shop.peer(ctx, name)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			rep.Skipped[name] = err.Error()
+			fmt.Fprintf(stderr, "skipped %s: %v\n", name, err)
+			continue
+		}
+		rep.Subjects = append(rep.Subjects, peerSubject(name, found, home))
+	}
+	if !slices.Contains(o.subjects, routerName) {
+		for _, variant := range o.names {
+			rep.Subjects = append(rep.Subjects, routerSubject(variant, path, o.variants[variant]))
+		}
+	}
+	if len(rep.Subjects) == 0 {
+		return errors.New("there is no proxy to measure")
+	}
+	return nil
+}
+
+func (r report) routers() (names []string) {
+	for _, s := range r.Subjects {
+		if s.router {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// rounds measures everything, once in each round. The proxies follow each other
+// closely, and a different one is first each time.
+func (b *bench) rounds(ctx context.Context, subjects []subject) ([]result, error) {
+	type point struct {
+		workload, connections, subject int
+	}
+	runs := map[point][]run{}
+	began := time.Now()
+	for round := range b.plan.rounds {
+		for w, load := range b.plan.workloads {
+			for c, connections := range b.plan.connections {
+				for i := range subjects {
+					s := (i + round) % len(subjects)
+					one, err := b.measure(ctx, subjects[s], load, connections, round+1)
+					if err != nil {
+						return nil, err
+					}
+					at := point{w, c, s}
+					runs[at] = append(runs[at], one)
+				}
+			}
+		}
+		fmt.Fprintf(b.stderr, "measured %d of %d rounds in %v\n", round+1, b.plan.rounds, time.Since(began).Round(time.Second))
+	}
+	var all []result
+	for w, load := range b.plan.workloads {
+		for c, connections := range b.plan.connections {
+			for s := range subjects {
+				all = append(all, summarize(load, connections, subjects[s].Name, runs[point{w, c, s}]))
+			}
+		}
+	}
+	relate(all)
+	return all, nil
+}

@@ -1,0 +1,198 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// A plan says what is measured, and how.
+type plan struct {
+	workloads   []workload
+	connections []int
+	rounds      int
+	warm        time.Duration // before each window
+	window      time.Duration
+	keys        int
+	core        int   // of the proxy
+	others      []int // of the generator and the cells
+}
+
+// A bench has what all measurements share: the cells, the map, the certificate.
+type bench struct {
+	plan    plan
+	dir     string
+	mapping mapping
+	cells   *process
+	stderr  io.Writer
+}
+
+// A run is what one measurement gave.
+type run struct {
+	Round       int     `json:"round"`
+	CPUMicros   float64 `json:"cpu_us_per_request"`
+	PerSecond   float64 `json:"requests_per_second"`
+	P50Millis   float64 `json:"p50_ms"`
+	P99Millis   float64 `json:"p99_ms"`
+	PeakMiB     float64 `json:"peak_mib"`
+	Busy        float64 `json:"busy"`   // share of the window in which the proxy ran
+	Queued      float64 `json:"queued"` // share in which something else had its core
+	LoggedShare float64 `json:"logged_share,omitempty"`
+}
+
+// newBench writes the files that all proxies read, and starts the cells.
+func newBench(ctx context.Context, p plan, dir string, stderr io.Writer) (*bench, error) {
+	addrs, err := freeAddresses(cells)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{plan: p, dir: dir, mapping: mapping{tenants(p.keys), addrs}, stderr: stderr}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		b.mapping.writeRouterMap(in("fleet.map"), in("keyring")),
+		b.mapping.writeLines(in("keys.nginx"), "%s %s;\n"),
+		b.mapping.writeLines(in("keys.haproxy"), "%s %s\n"),
+		b.mapping.writeLines(in("keys.caddy"), "%s %s\n"),
+		writeCertificate(in("cert.pem"), in("key.pem"), in("both.pem")),
+	); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if b.cells, err = launch("cells", p.others, in("cells.out"), nil, append([]string{self, "cells"}, addrs...)...); err != nil {
+		return nil, err
+	}
+	for i, addr := range addrs {
+		t := b.mapping.tenants[slices.IndexFunc(b.mapping.tenants, func(t tenantNumber) bool { return t.cell() == i })]
+		if err := b.cells.awaitAnswers(ctx, addr, []tenantNumber{t}); err != nil {
+			b.cells.stop()
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// measure starts a proxy, puts load on it, and stops it.
+func (b *bench) measure(ctx context.Context, s subject, w workload, connections, round int) (r run, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s, %s, %d connections: %w", s.Name, w.Name, connections, err)
+		}
+	}()
+	scratch, err := os.MkdirTemp(b.dir, "run-")
+	if err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(scratch)
+	addrs, err := freeAddresses(3)
+	if err != nil {
+		return r, err
+	}
+	in := func(name string) string { return filepath.Join(b.dir, name) }
+	set := settings{
+		Fleet: fleetName, Dir: scratch, Plain: addrs[0], TLS: addrs[1], Admin: addrs[2], Idle: slices.Max(b.plan.connections),
+		Cert: in("cert.pem"), Key: in("key.pem"), Both: in("both.pem"), Root: os.Geteuid() == 0,
+	}
+	if w.Logged {
+		set.AccessLog = s.logOf(scratch)
+	}
+	for i, addr := range b.mapping.cells {
+		set.Cells = append(set.Cells, namedCell{cellName(i), addr})
+	}
+	for _, shared := range []string{"fleet.map", "keyring", "keys.nginx", "keys.haproxy", "keys.caddy"} {
+		if err := os.Symlink(in(shared), filepath.Join(scratch, shared)); err != nil {
+			return r, err
+		}
+	}
+	if err := os.Mkdir(filepath.Join(scratch, "state"), 0o700); err != nil {
+		return r, err
+	}
+	p, err := s.start(b.plan.core, set, scratch)
+	if err != nil {
+		return r, err
+	}
+	defer p.stop()
+	if err := p.awaitAnswers(ctx, set.Plain, b.mapping.tenants); err != nil {
+		return r, err
+	}
+	pids, err := family(p.cmd.Process.Pid)
+	if err != nil {
+		return r, err
+	}
+	spec := loadSpec{Workload: w.Name, Addr: set.Plain, Connections: connections, Keys: b.plan.keys, Warm: b.plan.warm, Window: b.plan.window, Processes: pids}
+	if w.tls {
+		spec.Addr, spec.Roots = set.TLS, set.Cert
+	}
+	got, err := b.load(ctx, spec)
+	if err != nil {
+		return r, fmt.Errorf("%w\nit said: %s\nthe cells said: %s", err, p.said(), b.cells.said())
+	}
+	peak, err := peakMemory(pids)
+	if err != nil {
+		return r, err
+	}
+	p.stop()
+	r = run{
+		Round:     round,
+		CPUMicros: float64(got.CPU.Nanoseconds()) / 1000 / float64(got.Requests),
+		PerSecond: float64(got.Requests) / got.Window.Seconds(),
+		P50Millis: float64(got.P50.Microseconds()) / 1000,
+		P99Millis: float64(got.P99.Microseconds()) / 1000,
+		PeakMiB:   float64(peak) / (1 << 20),
+		Busy:      got.CPU.Seconds() / got.Window.Seconds(),
+		Queued:    got.Queued.Seconds() / got.Window.Seconds(),
+	}
+	if w.Logged {
+		text, err := os.ReadFile(set.AccessLog)
+		if err != nil {
+			return r, err
+		}
+		want := got.All
+		if w.socket {
+			want = connections // one line each, when it ends
+		}
+		r.LoggedShare = min(float64(bytes.Count(text, []byte("\n")))/float64(want), 1)
+	}
+	return r, nil
+}
+
+// load runs a generator as a process of its own.
+func (b *bench) load(ctx context.Context, spec loadSpec) (got loadResult, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, spec.Warm+spec.Window+30*time.Second, errors.New("the generator did not end in time"))
+	defer cancel()
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return got, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return got, err
+	}
+	cmd := exec.CommandContext(ctx, self, "load", string(text))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := onCores(b.plan.others, cmd.Start); err != nil {
+		return got, err
+	}
+	if err := cmd.Wait(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return got, fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	return got, json.Unmarshal(out.Bytes(), &got)
+}

@@ -1,0 +1,189 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// cpuTime returns the CPU time, of user and kernel together, that the kernel has
+// charged to processes so far, with that of their threads that have ended. It
+// counts nanoseconds, where /proc/PID/stat counts hundredths of a second.
+func cpuTime(pids []int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		const schedulersClock = 2
+		var t syscall.Timespec
+		_, _, e := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(^pid<<3|schedulersClock), uintptr(unsafe.Pointer(&t)), 0)
+		if e != 0 {
+			return 0, fmt.Errorf("the CPU time of process %d: %w", pid, e)
+		}
+		sum += time.Duration(t.Nano())
+	}
+	return sum, nil
+}
+
+// queuedTime returns the time, so far, that the threads of processes could have
+// run but had to wait for a core.
+func queuedTime(pids []int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/schedstat", pid))
+		if err != nil {
+			return 0, err
+		}
+		for _, stat := range stats {
+			text, err := os.ReadFile(stat)
+			if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+				continue // the thread has ended
+			}
+			if err != nil {
+				return 0, err
+			}
+			if f := strings.Fields(string(text)); len(f) > 1 {
+				n, err := strconv.ParseInt(f[1], 10, 64)
+				if err != nil {
+					return 0, fmt.Errorf("%s: %w", stat, err)
+				}
+				sum += time.Duration(n)
+			}
+		}
+	}
+	return sum, nil
+}
+
+// peakMemory returns the bytes that processes had in memory at most, each by
+// itself: pages that they share count for each.
+func peakMemory(pids []int) (sum int64, err error) {
+	for _, pid := range pids {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			return 0, err
+		}
+		_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
+		rest, _, ok := strings.Cut(rest, " kB\n")
+		n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+		if !ok || err != nil {
+			return 0, fmt.Errorf("/proc/%d/status has no VmHWM", pid)
+		}
+		sum += n << 10
+	}
+	return sum, nil
+}
+
+// family returns pid and the processes that descend from it.
+func family(pid int) ([]int, error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	parents := map[int]int{}
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		child, _ := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		if len(fields) > 1 {
+			parents[child], _ = strconv.Atoi(fields[1])
+		}
+	}
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		for child, parent := range parents {
+			if parent == all[i] {
+				all = append(all, child)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// pin has the calling thread, and the processes that it starts, run on those
+// cores only.
+func pin(cores []int) error {
+	var mask [16]uint64
+	for _, c := range cores {
+		if c < 0 || c >= len(mask)*64 {
+			return fmt.Errorf("core %d is none", c)
+		}
+		mask[c/64] |= 1 << (c % 64)
+	}
+	_, _, e := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+	if e != 0 {
+		return fmt.Errorf("run on cores %v: %w", cores, e)
+	}
+	return nil
+}
+
+// onCores calls start in a thread that runs on those cores only.
+func onCores(cores []int, start func() error) error {
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		if err := pin(cores); err != nil {
+			ended <- err
+			return
+		}
+		ended <- start()
+	}()
+	return <-ended
+}
+
+// freeAddresses returns n loopback addresses where nobody listens, with ports
+// below those of outgoing connections, which could otherwise take them.
+func freeAddresses(n int) (found []string, err error) {
+	const low, high = 12_000, 20_000
+	for _, offset := range rand.Perm(high - low) {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(low+offset))
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue // in use
+		}
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+		if found = append(found, addr); len(found) == n {
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("found %d free ports from %d to %d, of %d needed", len(found), low, high, n)
+}
+
+// loadAverage returns the machine's, "" where it does not tell.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	if f := strings.Fields(string(text)); len(f) >= 3 {
+		return strings.Join(f[:3], " ")
+	}
+	return ""
+}
+
+// processor returns what the machine's processor calls itself.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(text), "model name\t: ")
+	name, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(name)
+}
