@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -158,12 +159,37 @@ func (s *Server) guarded(mux *http.ServeMux) http.Handler {
 			s.refuse(rec, r, errCrossOrigin)
 			return
 		}
+		if err := straight(r.URL.EscapedPath()); err != nil {
+			s.refuse(rec, r, err)
+			return
+		}
 		if pattern == "none" {
 			s.nowhere(rec, r, mux)
 			return
 		}
 		mux.ServeHTTP(rec, r)
 	})
+}
+
+// straight refuses a path that is another one once it is cleaned: the mux would
+// send the caller there, where the same request does something else.
+func straight(path string) error {
+	steps := strings.Split(path, "/")[1:]
+	for i, step := range steps {
+		if step == "." || step == ".." || step == "" && i < len(steps)-1 {
+			return fmt.Errorf("path %.200q has an empty step or one of dots; write the dots of a name as %%2E: %w", path, cellway.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// segment escapes a name for a path. One of dots alone would be taken for a step
+// through folders, so its dots are escaped too.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
 }
 
 // nowhere answers what no route does, the way the mux would but as a problem.

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -87,7 +86,7 @@ func (s *Server) createTenant(q *request) (*answer, error) {
 		return nil, err
 	}
 	a := s.tenantChange(q, created(0, call), t, c, call, wait)
-	q.w.Header().Set("Location", "/v1/tenants/"+url.PathEscape(string(in.ID)))
+	q.w.Header().Set("Location", "/v1/tenants/"+segment(string(in.ID)))
 	return a, nil
 }
 
