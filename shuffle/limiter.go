@@ -1,0 +1,181 @@
+package shuffle
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Limit is how much one tenant may do.
+type Limit struct {
+	// Rate is how many requests a second are let through for ever.
+	Rate float64
+	// Burst is how many are let through at once after a time without any; at
+	// least 1.
+	Burst float64
+}
+
+// Limiters limits the rate of each tenant with a fixed number of counters, of
+// which each tenant uses a hand. However many tenants there are, it takes the same
+// memory, and nothing has to be cleaned up.
+//
+// No tenant gets more than its [Limit]. One that is within its limit is
+// refused only if others have used up every counter of its hand; tenants beyond
+// their limits cost a tenant that shares only some counters with them nothing. With
+// 8 of 128 counters and 16 tenants far beyond their limits, that is one tenant in 36;
+// with 6 of 1,024, one in two million.
+//
+// Each counter holds how far it is ahead of the clock, as a time. A tenant's own use is at
+// most the smallest of its hand, and only that much is written back to the others, so
+// that tenants who share a counter don't add up in it more than they must.
+//
+// Any number of goroutines may use Limiters. Only [NewLimiters] makes useful ones.
+type Limiters struct {
+	deck Deck
+
+	mu    sync.Mutex
+	zero  time.Time       // what counters count from: the first now
+	last  time.Duration   // the latest now, since zero
+	ahead []time.Duration // since zero: when the counter will be empty
+}
+
+// NewLimiters returns unused counters, or 6 of 1,024 if deck is zero. Its error wraps
+// [ErrInvalid] if deck can't be dealt.
+func NewLimiters(deck Deck) (*Limiters, error) {
+	deck = cmp.Or(deck, Deck{Of: 1024, Hand: 6})
+	if err := deck.check("limiters"); err != nil {
+		return nil, err
+	}
+	return &Limiters{deck: deck, ahead: make([]time.Duration, deck.Of)}, nil
+}
+
+// Allow reports whether tenant may send a request now that counts as n, and counts it
+// if so. If not, retry is how long to wait until it may, if nothing else
+// happens; a request beyond the burst never may, and retry is negative. Its
+// error wraps [ErrInvalid] if the limit or n is not positive, or the burst below 1.
+//
+// Time is taken from now, which is best one with a monotonic reading; one that
+// lies before an earlier one is taken for that. Rates are kept to a
+// nanosecond for each request.
+func (l *Limiters) Allow(now time.Time, tenant string, limit Limit, n float64) (ok bool, retry time.Duration, err error) {
+	burst, cost, err := limit.times(n)
+	if err != nil {
+		return false, 0, fmt.Errorf("limit of tenant %q: %w", tenant, err)
+	}
+	if n > limit.Burst {
+		return false, -1, nil
+	}
+	var room [MaxDeck]int
+	hand := l.deck.deal(&room, Seed(l.deck.Salt, tenant))
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.since(now)
+	own := time.Duration(math.MaxInt64)
+	for _, i := range hand {
+		own = min(own, max(l.ahead[i], at))
+	}
+	if wait := own + cost - burst - at; wait > 0 {
+		return false, wait, nil
+	}
+	for _, i := range hand {
+		l.ahead[i] = max(l.ahead[i], own+cost)
+	}
+	return true, 0, nil
+}
+
+// since returns what time it is for the counters, for which it never goes back.
+// It needs the lock.
+func (l *Limiters) since(now time.Time) time.Duration {
+	if l.zero.IsZero() {
+		l.zero = now
+	}
+	at := now.Sub(l.zero)
+	if at < l.last-time.Second {
+		l.zero = now.Add(-l.last) // the clock was set back: go on from here
+	}
+	l.last = max(l.last, at)
+	return l.last
+}
+
+// times returns the burst, and a request of n, as the time that the rate needs for
+// them.
+func (m Limit) times(n float64) (burst, cost time.Duration, err error) {
+	if !(m.Rate > 0) || !(m.Burst >= 1) || !(n > 0) || math.IsInf(m.Rate+m.Burst+n, 1) {
+		return 0, 0, fmt.Errorf("%w: rate %v, burst %v, request of %v, want a positive rate, a burst of at least 1, a positive request", ErrInvalid, m.Rate, m.Burst, n)
+	}
+	const longest = float64(50 * 365 * 24 * time.Hour)
+	each := min(float64(time.Second)/m.Rate, longest/m.Burst)
+	// Costs are rounded up, so the burst needs that much more to hold all of them.
+	burst = time.Duration(min(2*longest, math.Ceil(m.Burst*each)+math.Ceil(m.Burst)))
+	cost = time.Duration(min(2*longest, math.Ceil(n*each)))
+	return burst, cost, nil
+}
+
+// Permits limits how much each tenant has running at once, with a fixed number of
+// counters, of which each tenant uses a hand. As with [Limiters], no tenant gets more
+// than its limit, and one within its limit is refused only if
+// others have filled every counter of its hand. Here all that run in a counter add
+// up, so there should be several times as many counters as requests run at
+// once, divided by the usual limit and multiplied by the hand.
+//
+// Any number of goroutines may use Permits. Only [NewPermits] makes useful ones.
+type Permits struct {
+	deck Deck
+
+	mu      sync.Mutex
+	running []int
+}
+
+// NewPermits returns unused counters, or 6 of 1,024 if deck is zero. Its error wraps
+// [ErrInvalid] if deck can't be dealt.
+func NewPermits(deck Deck) (*Permits, error) {
+	deck = cmp.Or(deck, Deck{Of: 1024, Hand: 6})
+	if err := deck.check("permits"); err != nil {
+		return nil, err
+	}
+	return &Permits{deck: deck, running: make([]int, deck.Of)}, nil
+}
+
+// A Permit is the right to run one request. The zero value is none.
+type Permit struct {
+	set  *Permits
+	seed uint64
+}
+
+// Acquire gives tenant a permit if fewer than most of its requests run. Give it
+// back with [Permit.Release].
+func (p *Permits) Acquire(tenant string, most int) (permit Permit, ok bool) {
+	var room [MaxDeck]int
+	seed := Seed(p.deck.Salt, tenant)
+	hand := p.deck.deal(&room, seed)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.ContainsFunc(hand, func(i int) bool { return p.running[i] < most }) {
+		return Permit{}, false
+	}
+	for _, i := range hand {
+		p.running[i]++
+	}
+	return Permit{p, seed}, true
+}
+
+// Release gives the permit back. A second call does nothing, unless it is for
+// a copy.
+func (p *Permit) Release() {
+	set := p.set
+	if set == nil {
+		return
+	}
+	p.set = nil
+	var room [MaxDeck]int
+	hand := set.deck.deal(&room, p.seed)
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	for _, i := range hand {
+		set.running[i]--
+	}
+}
