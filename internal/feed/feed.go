@@ -68,6 +68,7 @@ type accepted struct {
 	m       *routemap.Map
 	overlay []byte
 	source  string
+	kept    bool      // read back from the disk
 	at      time.Time // when it was accepted
 }
 

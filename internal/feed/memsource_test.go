@@ -21,6 +21,7 @@ type memSource struct {
 	err       error           // of everything, if not nil
 	hung      chan struct{}   // everything waits for it, if not nil
 	hangPart  routemap.Digest // never given
+	slowPart  chan struct{}   // parts wait for it, if not nil
 	manifests int             // asked for
 	fetched   []routemap.Digest
 }
@@ -98,6 +99,9 @@ func (s *memSource) Part(ctx context.Context, p routemap.Part) ([]byte, error) {
 	s.mu.Lock()
 	s.fetched = append(s.fetched, p.Digest)
 	b, err, hung, never := s.parts[p.Digest], s.err, s.hung, s.hangPart == p.Digest
+	if s.slowPart != nil {
+		hung = s.slowPart
+	}
 	s.mu.Unlock()
 	if never {
 		<-ctx.Done()

@@ -258,7 +258,7 @@ func (s *Store) load(name keptName, ring routemap.Keyring, fleet string) (a *acc
 		return nil, err
 	}
 	s.whole[man.Base.Digest] = true
-	return &accepted{m: m, overlay: g.overlay, source: "disk", at: g.acceptedAt}, nil
+	return &accepted{m: m, overlay: g.overlay, source: "disk", kept: true, at: g.acceptedAt}, nil
 }
 
 // best returns the newest map on the disk that can be used and is not suspect,

@@ -339,6 +339,11 @@ func (f *Feed) swap(a *accepted) error {
 	if before != nil && before.m.Manifest().Digest() == man.Digest() {
 		return nil
 	}
+	// What signed it may have been revoked since the manifest came: a base can take
+	// minutes. See [Feed.checkTrust] for what is in use by then.
+	if err := f.cfg.Keys.Keyring().Verify(man, a.kept); err != nil {
+		return err
+	}
 	if err := accept(follows, a.m); err != nil {
 		return err
 	}

@@ -27,6 +27,12 @@ func (f *Feed) tend(ctx context.Context) {
 // only, it stays, since dropping it would take everybody down, but it is an
 // alarm, the next start won't use it, and any trusted map replaces it.
 func (f *Feed) checkTrust() {
+	// No map may come into use meanwhile: it would be judged by neither the old keys
+	// nor the new. If one is about to, the keys are looked at in a second.
+	if !f.swapping.TryLock() {
+		return
+	}
+	defer f.swapping.Unlock()
 	ring := f.cfg.Keys.Keyring()
 	text := string(ring.Format())
 	f.mu.Lock()

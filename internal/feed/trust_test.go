@@ -135,6 +135,40 @@ func TestRevokedKey(t *testing.T) {
 	})
 }
 
+// A key that is revoked while a map of it is being pulled brings no map into use.
+func TestAKeyRevokedDuringAPull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		thief := newPublisher(t)
+		b.keys.set(routemap.Keyring{trust(b.pub, routemap.Trusted), trust(thief, routemap.Trusted)})
+		b.src.set(b.pub.base())
+		b.start()
+		defer b.end()
+		b.want(1)
+		thief.version = cellway.NewVersion(1, 7)
+		stolen := thief.base()
+		slow := make(chan struct{})
+		b.src.do(func() {
+			b.src.parts[stolen.Manifest.Base.Digest], b.src.parts[stolen.Manifest.Overlay.Digest] = stolen.Base, stolen.Overlay
+			b.src.manifest, b.src.version = stolen.Manifest.Encode(), stolen.Manifest.Version
+			b.src.slowPart = slow
+		})
+		b.wait(time.Second)
+		if _, parts := b.src.asked(); parts < 3 {
+			t.Fatalf("%d parts were asked for", parts)
+		}
+		b.keys.set(routemap.Keyring{trust(b.pub, routemap.Trusted), trust(thief, routemap.Revoked)})
+		b.wait(3 * time.Second) // the feed has seen it
+		close(slow)
+		b.wait(time.Second)
+		b.want(1)
+		b.wantRefused(ReasonUntrusted)
+		if b.feed.Status().Distrusted {
+			t.Error("the map in use is distrusted")
+		}
+	})
+}
+
 // A map that came before its key was trusted comes into use when it is.
 func TestAKeyTrustedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
