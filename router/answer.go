@@ -12,9 +12,8 @@ import (
 // the stable code, beside a Proxy-Status field (RFC 9209) that says that it
 // was the router, and how it failed.
 //
-// Clients of gRPC get the same answers. They read the status where there is no
-// grpc-status, and so see UNAVAILABLE for 502, 503 and 504; whoever stands
-// between them and the router, or reads its log, still sees the true status.
+// Clients of gRPC get the same answers in their own form: see grpcStatus. The
+// log and the figures have the status of the table for them too.
 type answer struct {
 	code   cellway.Code
 	status int    // if zero, the code's own
@@ -81,15 +80,19 @@ func (a answer) write(w http.ResponseWriter, r *http.Request, name string) (stat
 	if a.detail == "" {
 		a.detail = say.detail
 	}
-	body := engine.Problem(a.status, a.code, a.detail)
 	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("Proxy-Status", name+"; error="+say.fault+`; details="`+string(a.code)+`"`)
 	if a.code.Retryable() && say.after > 0 {
 		h.Set("Retry-After", strconv.Itoa(say.after))
 	}
+	if engine.IsGRPC(r) {
+		a.trailersOnly(w)
+		return a.status, 0
+	}
+	body := engine.Problem(a.status, a.code, a.detail)
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(a.status)
 	if r.Method == http.MethodHead {
 		return a.status, 0

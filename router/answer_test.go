@@ -211,16 +211,6 @@ func TestHeadsThatNobodyShouldReadAreAnsweredInFront(t *testing.T) {
 	})
 }
 
-// Clients of gRPC read the status, for want of a grpc-status.
-func TestGRPCSeesTheStatusOfTheTable(t *testing.T) {
-	b := newBench(t, 4, nil, everything)
-	rec := b.ask(request("POST", "/orders.Orders/List", "drained", "Content-Type", "application/grpc", "Te", "trailers"))
-	wantProblem(t, rec.Result(), cellway.CellDrained, 503)
-	if rec.Header().Get("Grpc-Status") != "" {
-		t.Error("a second verdict beside the status")
-	}
-}
-
 func TestRefusalSaysWhereItLooked(t *testing.T) {
 	b := newBench(t, 2, nil, extractors(
 		cellway.Extractor{Kind: cellway.FromHeader, Name: "X-Tenant-Id"}, cellway.Extractor{Kind: cellway.FromHost, Pattern: "{tenant}.app.example"}))

@@ -154,17 +154,20 @@ func (t *transfer) sendTrailers(resp *http.Response) {
 	if len(resp.Trailer) == 0 {
 		return
 	}
-	h := t.w.Header()
-	announced := strings.Join(h["Trailer"], ", ")
 	for name, v := range resp.Trailer {
-		if v == nil || !t.isTrailer(name) {
-			continue
+		if v != nil && t.isTrailer(name) {
+			t.addTrailer(name, v)
 		}
-		if !hasListToken([]byte(announced), strings.ToLower(name)) {
-			name = http.TrailerPrefix + name
-		}
-		h[name] = v
 	}
+}
+
+// addTrailer adds a trailer, announced or not.
+func (t *transfer) addTrailer(name string, v []string) {
+	h := t.w.Header()
+	if !hasListToken([]byte(strings.Join(h["Trailer"], ", ")), strings.ToLower(name)) {
+		name = http.TrailerPrefix + name
+	}
+	h[name] = v
 }
 
 // failStream sorts the error of an answer whose head is out.
@@ -185,7 +188,9 @@ func (t *transfer) failStream(err error, writing bool) {
 		t.fail(ClientGone, StatusClientGone, fmt.Errorf("write the answer: %w", err))
 		return
 	}
-	t.fail(cellway.CellProtocol, 502, fmt.Errorf("read the answer: %w", err))
+	if err = fmt.Errorf("read the answer: %w", err); !t.failDeadline(err) {
+		t.fail(cellway.CellProtocol, 502, err)
+	}
 }
 
 // isDeadline reports whether err is the end of a deadline.

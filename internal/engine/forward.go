@@ -70,6 +70,11 @@ type Report struct {
 	Swallowed bool
 	// Tunnel says that the connection was upgraded. It is closed by now.
 	Tunnel bool
+	// Deadline says that the deadline of a gRPC call had passed when the cell
+	// broke off. The deadline is the client's, so Code is [cellway.CellTimeout]
+	// and no failure of the cell is counted; if HeadSent, trailers have told the
+	// client.
+	Deadline bool
 
 	Endpoint  string        // the last one tried; "" if none was
 	Attempts  int           // tries, each at its endpoint
@@ -84,7 +89,7 @@ type Report struct {
 // after its head was out, so that the client sees that it is not whole. Call
 // it last, when the report has been logged and counted.
 func (r *Report) Abort() {
-	if r.HeadSent && r.Code != "" && !r.Tunnel {
+	if r.HeadSent && r.Code != "" && !r.Tunnel && !r.Deadline {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -106,6 +111,10 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, o Options) Report
 
 // count counts a finished request.
 func (p *Pool) count(r *Report) {
+	if r.Deadline {
+		p.clientGone.Add(1)
+		return
+	}
 	switch r.Code {
 	case cellway.CellUnreachable:
 		if r.Attempts == 0 {

@@ -183,8 +183,8 @@ func Upgradable(r *http.Request) bool {
 		!strings.ContainsAny(p, ", \t")
 }
 
-// isGRPC reports whether a request is gRPC, which needs HTTP/2 all the way.
-func isGRPC(r *http.Request) bool {
+// IsGRPC reports whether a request is gRPC, which needs HTTP/2 all the way.
+func IsGRPC(r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	return ok && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }

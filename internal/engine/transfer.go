@@ -58,6 +58,7 @@ type transfer struct {
 	watch  watch
 	trace  context.Context // ctx with our hooks
 	header http.Header     // what goes to the cell
+	came   time.Time       // when Forward was called
 	began  time.Time       // the first attempt
 	tried  time.Time       // the last attempt
 
@@ -86,11 +87,11 @@ type transfer struct {
 }
 
 func newTransfer(p *Pool, w http.ResponseWriter, r *http.Request, o Options) *transfer {
-	t := &transfer{pool: p, w: w, rc: http.NewResponseController(w), in: r, o: o, hasBody: HasBody(r)}
+	t := &transfer{pool: p, w: w, rc: http.NewResponseController(w), in: r, o: o, hasBody: HasBody(r), came: time.Now()}
 	switch {
 	case Upgradable(r):
 		t.kind = upgrade
-	case isGRPC(r):
+	case IsGRPC(r):
 		t.kind = grpc
 	}
 	t.expects = t.hasBody && r.ProtoAtLeast(1, 1) && hasListToken([]byte(r.Header.Get("Expect")), "100-continue")
@@ -422,7 +423,9 @@ func (t *transfer) failReach(err error) {
 			t.fail(cellway.CellUnreachable, 502, err)
 			return
 		}
-		t.fail(cellway.CellProtocol, 502, err)
+		if !t.failDeadline(err) {
+			t.fail(cellway.CellProtocol, 502, err)
+		}
 	}
 }
 
