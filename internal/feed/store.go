@@ -369,12 +369,14 @@ func (s *Store) prune(current keptName) error {
 	}
 	s.mu.Unlock()
 	stay := keepers(all)
+	removed := false
 	for name := range s.gens {
 		if !stay[name] {
 			if err := s.disk.Remove(name.file()); err != nil && !isNotExist(err) {
 				return fmt.Errorf("remove %s: %w", name.file(), err)
 			}
 			delete(s.gens, name)
+			removed = true
 		}
 	}
 	used := map[string]bool{}
@@ -386,7 +388,14 @@ func (s *Store) prune(current keptName) error {
 		return fmt.Errorf("list state folder: %w", err)
 	}
 	for _, file := range files {
-		if strings.HasPrefix(file, basePrefix) && !used[file] || strings.HasPrefix(file, tempPrefix) {
+		unused := strings.HasPrefix(file, basePrefix) && !used[file]
+		if unused && removed { // no power cut may leave a kept map without its base
+			if err := s.disk.Sync(); err != nil {
+				return fmt.Errorf("sync state folder: %w", err)
+			}
+			removed = false
+		}
+		if unused || isKeptTemp(file) {
 			if err := s.disk.Remove(file); err != nil && !isNotExist(err) {
 				return fmt.Errorf("remove %s: %w", file, err)
 			}
@@ -396,6 +405,13 @@ func (s *Store) prune(current keptName) error {
 		}
 	}
 	return nil
+}
+
+// isKeptTemp reports whether a file is left of a write of a kept map or a base. Others
+// are not ours to remove while the router runs: the marker is written beside, and a
+// check of the folder may be.
+func isKeptTemp(file string) bool {
+	return strings.HasPrefix(file, tempPrefix+keptPrefix) || strings.HasPrefix(file, tempPrefix+basePrefix)
 }
 
 // Close gives the folder back. Call it when [Feed.Run] has returned.
