@@ -25,7 +25,7 @@ type AlarmCode string
 const (
 	AlarmHalted     AlarmCode = "publishing_halted"  // a person must confirm the newest map
 	AlarmPublishing AlarmCode = "publishing_failing" // accepted changes don't get out
-	AlarmStore      AlarmCode = "store_failing"      // the store can't be read or written
+	AlarmStore      AlarmCode = "store_failing"      // the store can't be read, written or backed up
 	AlarmSink       AlarmCode = "sink_failing"       // versions are not written where routers read them
 	AlarmFolding    AlarmCode = "folding_failing"    // no fresh base can be made
 	AlarmRetention  AlarmCode = "retention_failing"  // old versions stay

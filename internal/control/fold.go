@@ -60,7 +60,7 @@ func (s *Service) fold(ctx context.Context, least int) error {
 		return err
 	}
 	// If the store refuses the base now, it gets it with the version that names it.
-	if base := folded.Base(); s.store.PutBlob(ctx, base.Digest(), base.Bytes()) == nil {
+	if base := folded.Base(); s.putBlob(ctx, base.Digest(), base.Bytes()) == nil {
 		s.kept.set(base)
 	}
 	if err := s.take(ctx); err != nil {

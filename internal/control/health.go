@@ -61,6 +61,13 @@ func (h *health) end(code AlarmCode, subject string) {
 	}
 }
 
+// has reports whether that is wrong now.
+func (h *health) has(code AlarmCode, subject string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.bad[trouble{code, subject}] != nil
+}
+
 // keep ends all troubles of a code but those whose subject is there.
 func (h *health) keep(code AlarmCode, there map[string]bool) {
 	h.mu.Lock()

@@ -135,5 +135,5 @@ func (s *Service) Part(ctx context.Context, digest routemap.Digest) ([]byte, err
 			return p.Version.Overlay, nil
 		}
 	}
-	return s.store.Blob(ctx, digest)
+	return s.blob(ctx, digest)
 }

@@ -372,7 +372,7 @@ func (s *Service) putParts(ctx context.Context, p, parent *Published, lacking bo
 		blobs = append(blobs, blob{man.Base.Digest, p.Version.Base})
 	}
 	for _, b := range blobs {
-		if err := s.store.PutBlob(ctx, b.digest, b.bytes); err != nil {
+		if err := s.putBlob(ctx, b.digest, b.bytes); err != nil {
 			return err
 		}
 	}

@@ -92,8 +92,7 @@ func (s *Service) Retain(ctx context.Context) (dropped int, err error) {
 		dropped += len(some)
 	}
 	// What was put lately may belong to a version that is about to be.
-	_, err = s.store.DropBlobs(ctx, time.Now().Add(-blobGrace), func(digest [32]byte) bool { return parts[digest] })
-	return dropped, err
+	return dropped, s.dropBlobs(ctx, time.Now().Add(-blobGrace), func(digest [32]byte) bool { return parts[digest] })
 }
 
 // An ageing says which versions are kept for their age. It is asked of all, the

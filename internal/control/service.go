@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -123,33 +122,6 @@ func acquire(ctx context.Context, c chan struct{}) error {
 
 // release ends a turn.
 func (s *Service) release() { <-s.turn }
-
-// view reads with a consistent snapshot.
-func (s *Service) view(ctx context.Context, read func(store.Tx) error) error {
-	ran := false
-	err := s.store.View(ctx, func(tx store.Tx) error { ran = true; return read(tx) })
-	s.noteStore("reads", ran, err)
-	return err
-}
-
-// update writes in one transaction. That writes work shows only in one that
-// succeeds: a full disk lets all of a transaction pass but its end.
-func (s *Service) update(ctx context.Context, write func(store.Tx) error) error {
-	err := s.store.Update(ctx, write)
-	s.noteStore("writes", err == nil, err)
-	return err
-}
-
-// noteStore remembers whether the store works.
-func (s *Service) noteStore(subject string, works bool, err error) {
-	switch {
-	case errors.Is(err, cellway.ErrStoreDown):
-		s.stats.storeErrors.Add(1)
-		s.health.fail(AlarmStore, subject, err)
-	case works:
-		s.health.end(AlarmStore, subject)
-	}
-}
 
 // sleep waits for d and reports whether ctx still runs.
 func sleep(ctx context.Context, d time.Duration) bool {

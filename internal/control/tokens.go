@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -198,9 +197,4 @@ func (s *Service) HasTokens(ctx context.Context) (has bool, err error) {
 		return err
 	})
 	return has, err
-}
-
-// Backup writes a consistent copy of the store.
-func (s *Service) Backup(ctx context.Context, w io.Writer) error {
-	return s.store.Backup(ctx, w)
 }

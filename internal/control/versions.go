@@ -91,14 +91,14 @@ func (s *Service) readVersion(ctx context.Context, r versionRecord, known *Publi
 	if known != nil && known.Version.Manifest.Base.Digest == r.Base {
 		base, p.Version.Base = known.Map.Base(), known.Version.Base
 	} else {
-		if p.Version.Base, err = s.store.Blob(ctx, r.Base); err != nil {
+		if p.Version.Base, err = s.blob(ctx, r.Base); err != nil {
 			return nil, fmt.Errorf("map %v: base: %w", r.Version, err)
 		}
 		if base, err = routemap.DecodeBase(p.Version.Base); err != nil {
 			return nil, fmt.Errorf("map %v: %w", r.Version, err)
 		}
 	}
-	if p.Version.Overlay, err = s.store.Blob(ctx, r.Overlay); err != nil {
+	if p.Version.Overlay, err = s.blob(ctx, r.Overlay); err != nil {
 		return nil, fmt.Errorf("map %v: overlay: %w", r.Version, err)
 	}
 	if p.Map, err = routemap.Open(man, base, p.Version.Overlay); err != nil {

@@ -65,6 +65,7 @@ func (s *Service) runWatch(ctx context.Context) {
 	for {
 		s.watchOverlay()
 		s.watchEndpoints()
+		s.tryStore(ctx)
 		if now := time.Now(); now.Sub(read) >= overdueEvery {
 			if s.readOverdue(ctx, now) == nil {
 				read = now

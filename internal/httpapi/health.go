@@ -3,7 +3,10 @@ package httpapi
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -19,8 +22,9 @@ func plain(text string) *answer {
 // livez says that the process runs.
 func (s *Server) livez(q *request) (*answer, error) { return plain("ok\n"), q.done() }
 
-// readyz says that writes and reads can be answered: the store can be read,
-// and the process is not stopping.
+// readyz says that routers can be answered: the store can be read, and the
+// process is not stopping. While writes fail, as on a full disk, maps go out and
+// reads are answered, so that it is ready, and says what is wrong.
 func (s *Server) readyz(q *request) (*answer, error) {
 	if err := q.done(); err != nil {
 		return nil, err
@@ -31,7 +35,12 @@ func (s *Server) readyz(q *request) (*answer, error) {
 	if _, err := s.service.HasTokens(q.Context()); err != nil {
 		return nil, err
 	}
-	return plain("ok\n"), nil
+	text := "ok\n"
+	trouble := s.service.StoreTrouble()
+	for _, what := range slices.Sorted(maps.Keys(trouble)) {
+		text += fmt.Sprintf("the store fails %s since %s; see the alarms\n", what, trouble[what].UTC().Format(time.RFC3339))
+	}
+	return plain(text), nil
 }
 
 func (s *Server) openapi(q *request) (*answer, error) {
