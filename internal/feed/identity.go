@@ -2,6 +2,7 @@ package feed
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -24,8 +25,8 @@ func ValidateRouterID(id string) error {
 const maxID = 256
 
 // RouterID returns the id under which this router reports: the one it had
-// before, or a new one that it keeps. If that can't be kept, it is logged, and
-// the id is good until the process ends.
+// before, or a new one that it keeps. If that can't be kept, or the one before
+// can't be read now, it is logged, and the id is good until the process ends.
 func (s *Store) RouterID() string {
 	s.files.Lock()
 	defer s.files.Unlock()
@@ -37,10 +38,14 @@ func (s *Store) RouterID() string {
 			return id
 		}
 	}
+	fresh := isNotExist(err) || errors.Is(err, cellway.ErrInvalid) || errors.Is(err, errTooLarge)
 	if !isNotExist(err) {
 		s.trouble.note(s.log, "read router id", err)
 	}
 	id := "router-" + strings.ToLower(rand.Text()[:16])
+	if !fresh {
+		return id // what is there may be read the next time
+	}
 	if err = s.putSmall(idName, []byte(id+"\n")); err != nil {
 		s.trouble.note(s.log, "write router id", err)
 	}

@@ -355,6 +355,35 @@ func TestAddressesAndIDComeBack(t *testing.T) {
 	}
 }
 
+// A disk that fails once takes no router's id away for good.
+func TestAnUnreadableIDIsNotReplaced(t *testing.T) {
+	d := newMemDisk()
+	id := openOn(d, nil).RouterID()
+	s := openOn(unreadable{d, idName}, testLog(t))
+	if got := s.RouterID(); got == id || ValidateRouterID(got) != nil {
+		t.Errorf("while the id can't be read it is %s", got)
+	}
+	if s.trouble.status().Count != 1 {
+		t.Errorf("troubles: %+v", s.trouble.status())
+	}
+	if got := openOn(d, nil).RouterID(); got != id {
+		t.Errorf("the id is %s afterwards, was %s", got, id)
+	}
+}
+
+// An unreadable is a disk that can't read one file.
+type unreadable struct {
+	disk
+	name string
+}
+
+func (u unreadable) ReadFile(name string, most int64) ([]byte, error) {
+	if name == u.name {
+		return nil, errors.New("input/output error")
+	}
+	return u.disk.ReadFile(name, most)
+}
+
 func TestStateFolderBelongsToOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenStore(dir, testLog(t))
