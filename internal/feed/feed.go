@@ -147,6 +147,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	f.boot(ctx)
 	f.tend(ctx)
 	all.Wait()
+	_ = f.keepNewest() // logged; what came into use as the others ended
 	<-f.store.stop()
 	written()
 	last.Wait()

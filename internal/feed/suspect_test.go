@@ -413,6 +413,44 @@ func TestAnOverlayThatKillsAtOnce(t *testing.T) {
 
 // Of many changes in a moment the disk gets the last; the first map of all it
 // gets at once, and at an end the last at once.
+// A map that the router does not take has not proven itself by the time that passes,
+// nor is it to blame for what happens meanwhile.
+func TestAMapThatTheRouterRefusedHasNotLived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		v := b.pub.base()
+		b.src.set(v)
+		b.sink.setFail(func(*routemap.Map) error { return errSink })
+		b.start()
+		b.wantRefused(ReasonSwap)
+		b.wait(time.Hour)
+		base, overlay := partsOf(v.Manifest)
+		marked := func() (lived, blamed bool) {
+			raw, err := b.disk.ReadFile(markerName, markerFile)
+			m, _, ok := decodeMarker(raw)
+			if err != nil || !ok {
+				t.Fatalf("marker: %v", err)
+			}
+			for _, p := range []part{base, overlay} {
+				if r := m.find(p); r != nil {
+					lived, blamed = lived || r.lived, blamed || r.crashes > 0
+				}
+			}
+			return lived, blamed
+		}
+		if lived, _ := marked(); lived {
+			t.Error("what was never in use is noted as having lived")
+		}
+		b.crash()
+		b.sink.setFail(func(*routemap.Map) error { return errSink })
+		b.start()
+		if _, blamed := marked(); blamed {
+			t.Error("what was not in use is blamed")
+		}
+		b.end()
+	})
+}
+
 func TestManyChangesAreWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -441,6 +479,29 @@ func TestManyChangesAreWrittenOnce(t *testing.T) {
 		b.src.set(b.pub.overlay())
 		synctest.Wait()
 		b.end()
+		if a, _ := openOn(b.disk, nil).best(b.pub.ring(), "shop", nil); a == nil || a.m.Version() != b.pub.version {
+			t.Errorf("on the disk is %v in the end", a)
+		}
+	})
+}
+
+// What comes into use while the feed ends is on the disk in the end.
+func TestTheLastMapIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.src.set(b.pub.base())
+		b.start()
+		b.wait(2 * time.Second)
+		taking := make(chan struct{})
+		b.sink.setFail(func(*routemap.Map) error { <-taking; return nil })
+		b.src.set(b.pub.overlay())
+		b.wait(time.Second)
+		go func() {
+			time.Sleep(time.Second)
+			close(taking)
+		}()
+		b.end()
+		b.want(1, 2)
 		if a, _ := openOn(b.disk, nil).best(b.pub.ring(), "shop", nil); a == nil || a.m.Version() != b.pub.version {
 			t.Errorf("on the disk is %v in the end", a)
 		}

@@ -351,6 +351,8 @@ func (f *Feed) swap(a *accepted) error {
 	if err := put(f.cfg.Sink, a.m, distrust); err != nil {
 		if before != nil {
 			f.try(before.m.Manifest())
+		} else {
+			f.untry()
 		}
 		return err
 	}

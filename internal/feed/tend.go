@@ -107,23 +107,33 @@ func (f *Feed) keepAll(ctx context.Context) {
 			ended = true
 		}
 		due = nil
-		f.mu.Lock()
-		a := f.toKeep
-		f.toKeep = nil
-		f.mu.Unlock()
-		if a == nil {
-			continue
-		}
-		if err := f.store.keep(a); err != nil {
-			f.store.trouble.note(f.log, "keep map", err)
-			f.mu.Lock()
-			if f.toKeep == nil {
-				f.toKeep = a
-			}
-			f.mu.Unlock()
+		if err := f.keepNewest(); err != nil {
 			failed, due = true, time.After(keepAgain)
 		}
 	}
+}
+
+// keepNewest writes what waits to be kept. What the disk does not take waits on,
+// unless something newer does by then.
+func (f *Feed) keepNewest() error {
+	f.mu.Lock()
+	a := f.toKeep
+	f.toKeep = nil
+	f.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	err := f.store.keep(a)
+	if err == nil {
+		return nil
+	}
+	f.store.trouble.note(f.log, "keep map", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.toKeep == nil {
+		f.toKeep = a
+	}
+	return err
 }
 
 // lookEvery is how often it is looked whether what was kept is still there.

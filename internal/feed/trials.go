@@ -72,6 +72,15 @@ func (f *Feed) try(man *routemap.Manifest) {
 	}
 }
 
+// untry takes back that a map is in use, since the router did not take it, and there
+// was none before: what was never used outlives no soak, and is not to blame either.
+func (f *Feed) untry() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trials.base, f.trials.overlay = trialSince{}, trialSince{}
+	f.store.change(func(m *marker) { m.begin(part{}, part{}, m.fallback) })
+}
+
 func (t *trials) begin(base, overlay part) {
 	now := time.Now()
 	if t.base.part != base || t.base.since.IsZero() {
