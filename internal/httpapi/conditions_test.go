@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,15 @@ func TestAConditionThatIsSentIsKeptOrRefused(t *testing.T) {
 	}
 	// No number is no number: a drain of nothing said would be one to nothing.
 	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/cells/cell-001/drain", map[string]any{})
+	// What no cell can admit is told as that, and not by where this cell stands.
+	for _, act := range []string{"drain", "undrain"} {
+		for _, admit := range []int{101, 255, 256, -1} {
+			p := refused(t, s, 400, api.CodeInvalid, "POST", "/v1/cells/cell-001/"+act, map[string]any{"admit": admit})
+			if !strings.Contains(p.Detail, `admit`) || !strings.Contains(p.Detail, strconv.Itoa(admit)) || strings.Contains(p.Detail, "raise") {
+				t.Errorf("%s to %d: %s", act, admit, p.Detail)
+			}
+		}
+	}
 	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/map/rollback", map[string]any{})
 	// What has no revision says so, whatever it is.
 	for path, in := range map[string]any{

@@ -126,6 +126,9 @@ func (q *request) admit() api.DrainRequest {
 		q.wrong("body: admit is missing; give the percent of its keys that the cell is to let through: %w", cellway.ErrInvalid)
 		return api.DrainRequest{}
 	}
+	if *in.Admit > 100 {
+		q.wrong("body: admit is %d; give a percent, 0 to 100: %w", *in.Admit, cellway.ErrInvalid)
+	}
 	return api.DrainRequest{Admit: *in.Admit, Reason: in.Reason}
 }
 
