@@ -25,12 +25,15 @@ type app struct {
 	err  io.Writer
 	args []string // as typed, for the command to repeat
 
+	answered bool // an answer for programs was written
+
 	// What all commands take.
 	conn    connection
 	output  string
 	yes     bool
 	dryRun  bool
 	confirm string
+	reason  string
 	wait    string
 	timeout time.Duration
 }
@@ -86,7 +89,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 		}
 		return unknown(c, args)
 	}
-	f.StringVarP(&a.output, "output", "o", "table", "table for people, json or yaml for programs")
+	f.StringVarP(&a.output, "output", "o", "table", "table for people, wide for all columns of it, json or yaml for programs")
 	complete(root, "output", outputs...)
 	complete(root, "context", func() []string { return a.contextNames() })
 
@@ -159,6 +162,7 @@ func terminal(stream any) bool {
 func (a *app) writing(c *cobra.Command) *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&a.dryRun, "dry-run", false, "check everything, change nothing, and tell what would change")
+	f.StringVar(&a.reason, "reason", "", "why, for the journal")
 	f.StringVar(&a.confirm, "confirm", "", "digest of a change that was refused, to confirm exactly that change")
 	f.StringVar(&a.wait, "wait", "", "what to wait for: routers (every live router serves the change)")
 	f.DurationVar(&a.timeout, "timeout", 10*time.Second, "how long to wait at most")
@@ -174,7 +178,7 @@ func (a *app) asking(c *cobra.Command) *cobra.Command {
 
 // write is how a command with those flags writes.
 func (a *app) write() client.Write {
-	w := client.Write{DryRun: a.dryRun, Confirm: a.confirm}
+	w := client.Write{DryRun: a.dryRun, Confirm: a.confirm, Reason: a.reason}
 	if a.wait != "" {
 		w.Wait = a.timeout
 		a.progress("waiting for the routers, at most %v", a.timeout)
@@ -218,7 +222,7 @@ func require(c *cobra.Command, flags ...string) {
 // anybody.
 func (a *app) ready(c *cobra.Command) error {
 	if !slices.Contains(outputs, a.output) {
-		return usage("--output is %q; give table, json or yaml", a.output)
+		return usage("--output is %q; give table, wide, json or yaml", a.output)
 	}
 	if f := c.Flags().Lookup("wait"); f != nil {
 		if a.wait != "" && a.wait != "routers" {
@@ -254,7 +258,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names):
 			return usage("%s does not take %q; see %s -h", c.CommandPath(), args[len(names)], c.CommandPath())
 		}
-		return nil
+		return wellFormed(names, args)
 	}
 }
 
@@ -264,7 +268,7 @@ func atMost(names ...string) cobra.PositionalArgs {
 		if len(args) > len(names) {
 			return usage("%s does not take %q; see %s -h", c.CommandPath(), args[len(names)], c.CommandPath())
 		}
-		return nil
+		return wellFormed(names, args)
 	}
 }
 

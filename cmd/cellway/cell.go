@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 
@@ -190,12 +191,27 @@ func (s *cellFlags) apply(c *cobra.Command, in *api.CellSettings) (err error) {
 	return nil
 }
 
+// settings is what the flags say of a cell by themselves, if it can be so.
+func (s *cellFlags) settings(c *cobra.Command, id string) (in api.CellSettings, err error) {
+	if err := s.apply(c, &in); err != nil {
+		return in, err
+	}
+	if !(in.Headroom >= 0 && in.Headroom < 100) {
+		return in, usage("--headroom is %v percent; give 0 to below 100", in.Headroom)
+	}
+	cell := cellway.Cell{ID: cellway.CellID(id), Title: in.Title, Endpoints: in.Endpoints, State: in.State, Guard: in.Guard, Region: in.Region, Zone: in.Zone, Tags: in.Tags}
+	if err := cell.Validate(); err != nil {
+		return in, usageError{err}
+	}
+	return in, nil
+}
+
 func parseVector(flag string, in map[string]string) (api.Vector, error) {
 	out := api.Vector{}
 	for _, k := range sortedKeys(in) {
 		n, err := strconv.ParseFloat(in[k], 64)
-		if err != nil {
-			return nil, usage("--%s %s=%s: %q is not a number", flag, k, in[k], in[k])
+		if err != nil || !(n >= 0) || math.IsInf(n, 0) {
+			return nil, usage("--%s %s=%s: %q is not a number from 0 on", flag, k, in[k], in[k])
 		}
 		out[k] = n
 	}
@@ -213,8 +229,8 @@ buckets it gets its share of them by cellway map assign.`,
 		Example: "  cellway cell add cell-001 --endpoint http://10.0.0.1:8080 --state active\n" +
 			"  cellway cell add cell-eu-1 --endpoint https://10.1.0.1:8443 --guard identity --region eu --capacity tenants=500,rps=2000 --headroom 20",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var in api.CellSettings
-			if err := s.apply(cmd, &in); err != nil {
+			in, err := s.settings(cmd, args[0])
+			if err != nil {
 				return err
 			}
 			cl, w, err := a.writer()
@@ -225,10 +241,10 @@ buckets it gets its share of them by cellway map assign.`,
 			if errors.Is(err, cellway.ErrExists) {
 				err = fmt.Errorf("%w; cellway cell set changes a cell", err)
 			}
-			if err := a.cellChanged(out, err); err != nil {
+			if err := a.cellChanged(cmd.Context(), cl, out, err, true); err != nil {
 				return err
 			}
-			if a.output == "table" && out.State == cellway.CellActive && out.Buckets == 0 && !out.DryRun {
+			if a.forPeople() && out.State == cellway.CellActive && out.Buckets == 0 && out.ChangeID != "" {
 				if f, err := cl.Fleet(cmd.Context()); err == nil && f.Mapping == "buckets" {
 					fmt.Fprintln(a.out, "it owns no bucket yet: cellway map assign")
 				}
@@ -242,16 +258,17 @@ buckets it gets its share of them by cellway map assign.`,
 	return c
 }
 
-func (a *app) cellChanged(out api.CellChange, err error) error {
+// cellChanged tells what a write of a cell did. kept: the record was written
+// whether the map changes or not.
+func (a *app) cellChanged(ctx context.Context, cl *client.Client, out api.CellChange, err error, kept bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.show(out, func() {
-		fmt.Fprintf(a.out, "cell %s is %s and admits %d %%\n", out.ID, out.State, out.Admit)
-	}); err != nil {
-		return err
-	}
-	return a.changed(out.Change)
+	return a.wrote(ctx, cl, out, out.Change, outcome{
+		done:  func() { fmt.Fprintf(a.out, "cell %s is %s and admits %d %%\n", out.ID, out.State, out.Admit) },
+		would: fmt.Sprintf("cell %s would be %s and admit %d %%", out.ID, out.State, out.Admit),
+		as:    tellCell(out.Cell), kept: kept,
+	})
 }
 
 func (a *app) cellSet() *cobra.Command {
@@ -260,6 +277,9 @@ func (a *app) cellSet() *cobra.Command {
 		Use: "set CELL", Short: "change the settings that are named", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
 		Example: "  cellway cell set cell-001 --endpoint http://10.0.0.1:8080 --endpoint http://10.0.0.2:8080\n  cellway cell set cell-001 --title 'Europe 1' --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := s.settings(cmd, args[0]); err != nil {
+				return err
+			}
 			return a.updateCell(cmd, args[0], func(in *api.CellSettings) error { return s.apply(cmd, in) })
 		},
 	})
@@ -273,13 +293,13 @@ func (a *app) updateCell(cmd *cobra.Command, id string, edit func(*api.CellSetti
 		return err
 	}
 	out, err := cl.UpdateCell(cmd.Context(), cellway.CellID(id), edit, w)
-	return a.cellChanged(out, err)
+	return a.cellChanged(cmd.Context(), cl, out, err, true)
 }
 
 func (a *app) cellState(verb, short string, state cellway.CellState) *cobra.Command {
 	return a.writing(&cobra.Command{
 		Use: verb + " CELL", Short: short, Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
-		Example: "  cellway cell " + verb + " cell-001",
+		Example: "  cellway cell " + verb + " cell-001\n  cellway cell " + verb + " cell-001 --reason 'change 4711'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.updateCell(cmd, args[0], func(in *api.CellSettings) error { in.State = state; return nil })
 		},
@@ -287,8 +307,7 @@ func (a *app) cellState(verb, short string, state cellway.CellState) *cobra.Comm
 }
 
 func (a *app) cellRetire() *cobra.Command {
-	var reason string
-	c := a.asking(a.writing(&cobra.Command{
+	return a.asking(a.writing(&cobra.Command{
 		Use: "retire CELL", Short: "end a cell that owns nothing; its name is never used again", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
 		Example: "  cellway cell retire cell-001 --reason 'hardware returned'",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -308,17 +327,14 @@ func (a *app) cellRetire() *cobra.Command {
 			}
 			w := a.write()
 			w.Revision = cell.Revision
-			out, err := cl.Retire(cmd.Context(), cell.ID, reason, w)
-			return a.cellChanged(out, err)
+			out, err := cl.Retire(cmd.Context(), cell.ID, a.reason, w)
+			return a.cellChanged(cmd.Context(), cl, out, err, true)
 		},
 	}))
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
-	return c
 }
 
 func (a *app) drainCommand() *cobra.Command {
 	var to uint8
-	var reason string
 	c := a.writing(&cobra.Command{
 		Use: "drain CELL", Short: "lower the percent of a cell's keys that routers let through", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
 		Long: `Lower a cell's admit: the percent of its keys that routers let through. Nothing in the
@@ -329,17 +345,15 @@ let through get a prompt 503 cell_drained. The cell takes no placements until it
 100 percent again. If less than half of the fleet is left admitted, it asks once.`,
 		Example: "  cellway drain cell-002 --reason 'disk is dying' --wait routers\n  cellway drain cell-002 --to 25",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.admit(cmd, args[0], to, reason, (*client.Client).Drain)
+			return a.admit(cmd, args[0], to, (*client.Client).Drain)
 		},
 	})
-	c.Flags().Uint8Var(&to, "to", 0, "percent to admit, 0 to 99")
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	c.Flags().Var(percent{&to, 0, 99}, "to", "percent to admit, 0 to 99")
 	return c
 }
 
 func (a *app) undrainCommand() *cobra.Command {
 	var to uint8
-	var reason string
 	c := a.writing(&cobra.Command{
 		Use: "undrain CELL --to PERCENT", Short: "raise the percent of a cell's keys that routers let through", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
 		Long: `Raise a cell's admit. Climb in steps, such as 1, 5, 25, 50 and 100, and look at the cell
@@ -349,21 +363,20 @@ after each: whoever is let through at 5 percent also is at 25.`,
 			if !cmd.Flags().Changed("to") {
 				return usage("say how far to undrain %s: --to 1 to 100; the usual steps are 1, 5, 25, 50 and 100", args[0])
 			}
-			return a.admit(cmd, args[0], to, reason, (*client.Client).Undrain)
+			return a.admit(cmd, args[0], to, (*client.Client).Undrain)
 		},
 	})
-	c.Flags().Uint8Var(&to, "to", 0, "percent to admit, 1 to 100")
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	c.Flags().Var(percent{&to, 1, 100}, "to", "percent to admit, 1 to 100")
 	return c
 }
 
 type admitFunc func(*client.Client, context.Context, cellway.CellID, uint8, string, client.Write) (api.CellChange, error)
 
-func (a *app) admit(cmd *cobra.Command, id string, to uint8, reason string, set admitFunc) error {
+func (a *app) admit(cmd *cobra.Command, id string, to uint8, set admitFunc) error {
 	cl, w, err := a.writer()
 	if err != nil {
 		return err
 	}
-	out, err := set(cl, cmd.Context(), cellway.CellID(id), to, reason, w)
-	return a.cellChanged(out, err)
+	out, err := set(cl, cmd.Context(), cellway.CellID(id), to, a.reason, w)
+	return a.cellChanged(cmd.Context(), cl, out, err, false)
 }

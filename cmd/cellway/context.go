@@ -193,7 +193,7 @@ func (a *app) contextCommand() *cobra.Command {
 					}
 					t.row(mark, name, k.URL, k.TokenFile, k.CertFile)
 				}
-				t.write(a.out, a.colours())
+				a.print(t)
 			})
 		},
 	}

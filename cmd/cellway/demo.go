@@ -76,7 +76,7 @@ func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 	// A terminal that is closed must not leave a fleet behind.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
-	cfg.View = a.output == "table" && terminal(a.in) && terminal(a.out)
+	cfg.View = a.forPeople() && terminal(a.in) && terminal(a.out)
 	cfg.In, cfg.Out, cfg.Progress = a.in, a.out.Unwrap(), a.err // the view needs the terminal itself
 	printed := false
 	cfg.Kept = func(r report.Report) error {

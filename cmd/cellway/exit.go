@@ -131,17 +131,23 @@ func (a *app) report(err error) int {
 
 func (a *app) hint(format string, args ...any) { fmt.Fprintf(a.err, "  "+format+"\n", args...) }
 
-// reportGate tells what the gate refused, and the command that confirms it.
+// reportGate tells what the gate refused, and the command that confirms it. For
+// programs it goes to standard output, unless the command has written its own
+// answer there already.
 func (a *app) reportGate(e *client.Error) {
+	if !a.forPeople() && !a.answered {
+		if err := a.show(a.refusal(e), nil); err != nil {
+			fmt.Fprintf(a.err, "cellway: %v\n", err)
+		}
+	}
 	fmt.Fprintln(a.err, "cellway: refused until a person confirms it; nothing has changed")
 	t := newTable("cause", "count", "passes without asking")
 	for _, c := range e.Causes {
 		t.row(causeText(c.Name), fmt.Sprint(c.Count), fmt.Sprint(c.Limit))
 	}
-	t.write(a.err, false)
-	if n := e.Counts; n != nil {
-		a.hint("with the changes of the last ten minutes: %d of %d entries move, %d come, %d go; %d of %d buckets move; %d cells get other endpoints",
-			n.EntriesMoved, n.Entries, n.EntriesAdded, n.EntriesRemoved, n.BucketsMoved, n.Buckets, n.CellsRepointed)
+	t.write(a.err, look{})
+	if e.Counts != nil {
+		a.hint("with the changes of the last ten minutes: %s", strings.Join(tellCounts(*e.Counts), ", "))
 	}
 	a.hint("to see all that would change, add --dry-run --confirm %s", e.Digest)
 	a.hint("to confirm exactly this change:")
@@ -166,7 +172,23 @@ func causeText(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-// again is the command line as typed with a flag set, for a shell.
+// A refusal is, for programs, what needs a confirmation and the command that
+// gives it.
+type refusal struct {
+	Code    string      `json:"code"` // gate, or unconfirmed: it destroys something
+	Detail  string      `json:"detail"`
+	Digest  string      `json:"digest,omitempty"`
+	Causes  []api.Cause `json:"causes,omitempty"`
+	Counts  *api.Counts `json:"counts,omitempty"`
+	Command string      `json:"command"` // for a shell
+}
+
+func (a *app) refusal(e *client.Error) refusal {
+	return refusal{Code: e.Code, Detail: e.Detail, Digest: e.Digest, Causes: e.Causes, Counts: e.Counts, Command: a.again("--confirm", e.Digest)}
+}
+
+// again is the command line as typed, less --dry-run and with a flag set unless
+// it is empty, for a shell.
 func (a *app) again(flag string, value ...string) string {
 	out := []string{"cellway"}
 	skip := false
@@ -174,14 +196,16 @@ func (a *app) again(flag string, value ...string) string {
 		switch {
 		case skip:
 			skip = false
-		case arg == flag:
+		case flag != "" && arg == flag:
 			skip = len(value) > 0
-		case strings.HasPrefix(arg, flag+"="), arg == "--dry-run":
+		case flag != "" && strings.HasPrefix(arg, flag+"="), arg == "--dry-run", strings.HasPrefix(arg, "--dry-run="):
 		default:
 			out = append(out, arg)
 		}
 	}
-	out = append(out, flag)
+	if flag != "" {
+		out = append(out, flag)
+	}
 	return shell.Join(append(out, value...))
 }
 

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/routemap"
 	"github.com/spf13/cobra"
 )
 
@@ -35,12 +38,15 @@ func (a *app) fleetCommand() *cobra.Command {
 			if err := s.apply(cmd, &in); err != nil {
 				return err
 			}
+			if err := valid(in); err != nil {
+				return err
+			}
 			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
 			out, err := cl.PutFleet(cmd.Context(), in, w)
-			return a.fleetChanged(out, err)
+			return a.fleetChanged(cmd.Context(), cl, out, err)
 		},
 	})
 	s.flags(create)
@@ -48,12 +54,15 @@ func (a *app) fleetCommand() *cobra.Command {
 		Use: "set", Short: "change the settings that are named", Args: exactly(),
 		Example: "  cellway fleet set --strict\n  cellway fleet set --extractor header:X-Tenant-Id --extractor query:tenant",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.apply(cmd, &api.FleetSettings{}); err != nil {
+				return err
+			}
 			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
 			out, err := cl.UpdateFleet(cmd.Context(), func(in *api.FleetSettings) error { return s.apply(cmd, in) }, w)
-			return a.fleetChanged(out, err)
+			return a.fleetChanged(cmd.Context(), cl, out, err)
 		},
 	})
 	s.flags(set)
@@ -61,14 +70,28 @@ func (a *app) fleetCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) fleetChanged(out api.FleetChange, err error) error {
+func (a *app) fleetChanged(ctx context.Context, cl *client.Client, out api.FleetChange, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := a.show(out, func() { tellFleet(out.Fleet).write(a.out) }); err != nil {
-		return err
+	as := tellFleet(out.Fleet)
+	return a.wrote(ctx, cl, out, out.Change, outcome{done: func() { as.write(a.out) }, as: as, kept: true})
+}
+
+// valid finds what can't be in settings by themselves.
+func valid(in api.FleetSettings) error {
+	set := routemap.Settings{Fleet: in.Name, Buckets: in.Buckets, Strict: in.Strict, Stateless: in.Stateless, PassThrough: in.PassThrough, CatchAll: in.CatchAll, Extractors: in.Extractors}
+	err := set.Mapping.UnmarshalText([]byte(in.Mapping))
+	if err == nil {
+		if set.Mapping == routemap.Buckets && set.Buckets == 0 {
+			set.Buckets = routemap.DefaultBuckets
+		}
+		err = set.Validate()
 	}
-	return a.changed(out.Change)
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 func tellFleet(f api.Fleet) *facts {
@@ -105,7 +128,7 @@ type fleetFlags struct {
 	strict     bool
 	stateless  bool
 	passOn     bool
-	catchAll   string
+	catchAll   cellway.CellID
 	extractors []string
 }
 
@@ -119,7 +142,7 @@ func (s *fleetFlags) flags(c *cobra.Command) {
 	f.BoolVar(&s.strict, "strict", false, "refuse keys without an entry")
 	f.BoolVar(&s.stateless, "stateless", false, "no tenant has data: owners may change freely")
 	f.BoolVar(&s.passOn, "pass-through", false, "one active cell only: forward requests without a usable key")
-	f.StringVar(&s.catchAll, "catch-all", "", "cell of keys that nothing else owns")
+	f.Var(cellFlag{&s.catchAll}, "catch-all", "cell of keys that nothing else owns")
 	f.StringArrayVar(&s.extractors, "extractor", nil, "where a request's key stands, in order; KIND:NAME or KIND:PATTERN, then ,must_agree ,source=… ,key=…")
 }
 
@@ -139,7 +162,7 @@ func (s *fleetFlags) apply(c *cobra.Command, in *api.FleetSettings) error {
 		in.PassThrough = s.passOn
 	}
 	if set("catch-all") {
-		in.CatchAll = cellway.CellID(s.catchAll)
+		in.CatchAll = s.catchAll
 	}
 	if set("extractor") {
 		in.Extractors = nil

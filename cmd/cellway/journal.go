@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -25,6 +26,9 @@ func (a *app) journalCommand() *cobra.Command {
 		Use: "journal", Short: "who did what, when and why", Args: exactly(),
 		Example: "  cellway journal\n  cellway journal --subject cell/cell-002 --full\n  cellway journal --follow",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if last < 0 {
+				return usage("--last is %d; give a number from 0 on", last)
+			}
 			cl, err := a.client()
 			if err != nil {
 				return err
@@ -52,9 +56,10 @@ func (a *app) journalCommand() *cobra.Command {
 					}
 				}, "nothing was done", a.journalTable(full), a.journalRow(full))
 			}
+			tell := a.journalFollower(full, entries)
 			for {
 				for _, e := range entries {
-					if err := a.journalLine(e, full); err != nil {
+					if err := tell(e); err != nil {
 						return err
 					}
 				}
@@ -103,35 +108,50 @@ func (a *app) journalRow(full bool) func(api.JournalEntry) []string {
 	}
 }
 
-// journalLine prints one act of a journal that is followed.
-func (a *app) journalLine(e api.JournalEntry, full bool) error {
-	if a.output != "table" {
-		b, err := json.Marshal(e)
-		if a.output == "yaml" {
-			if b, err = toYAML(e); err == nil {
-				b = append([]byte("---\n"), b[:len(b)-1]...)
+// journalFollower returns what prints the acts of a journal that is followed, one
+// after the other, at once: for people under one heading, wide enough for the
+// entries that are there already.
+func (a *app) journalFollower(full bool, entries []api.JournalEntry) func(api.JournalEntry) error {
+	switch a.output {
+	case "json":
+		return func(e api.JournalEntry) error {
+			b, err := json.Marshal(e)
+			if err != nil {
+				return err
 			}
-		}
-		if err != nil {
+			_, err = fmt.Fprintf(a.out, "%s\n", b)
 			return err
 		}
-		_, err = fmt.Fprintf(a.out, "%s\n", b)
-		return err
+	case "yaml":
+		return func(e api.JournalEntry) error {
+			b, err := toYAML(e)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.out, "---\n%s", b)
+			return err
+		}
 	}
-	line := fmt.Sprintf("%d  %s  %s  %s  %s", e.Number, e.At.Local().Format(time.DateTime), e.By, e.Act, e.Subject)
-	if e.Reason != "" {
-		line += "  " + e.Reason
+	t, row := a.journalTable(false), a.journalRow(false)
+	least := []int{5, len(time.DateTime), 12, 15, 22, 6}
+	for _, e := range entries {
+		for i, c := range row(e)[:len(least)] {
+			least[i] = max(least[i], utf8.RuneCountInString(c))
+		}
 	}
-	if full {
-		line += fmt.Sprintf("\n    before %s\n    after  %s", orDash(string(e.Before)), orDash(string(e.After)))
+	line := t.follow(a.out, a.look(), least...)
+	return func(e api.JournalEntry) error {
+		line(row(e))
+		if full {
+			fmt.Fprintf(a.out, "    before %s\n    after  %s\n", orDash(string(e.Before)), orDash(string(e.After)))
+		}
+		return a.out.Err()
 	}
-	_, err := fmt.Fprintln(a.out, line)
-	return err
 }
 
 func (a *app) changeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "change ID", Short: "how far a change has come", Args: exactly("ID"), Example: "  cellway change 17",
+		Use: "change CHANGE", Short: "how far a change has come", Args: exactly("CHANGE"), Example: "  cellway change 17",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -246,7 +266,6 @@ type confirmation struct {
 
 func (a *app) restoreCommand() *cobra.Command {
 	c := &cobra.Command{Use: "restore", Short: "go on after the store was set back to a backup", Example: "  cellway restore confirm"}
-	var reason string
 	confirm := a.asking(&cobra.Command{
 		Use: "confirm", Short: "say that the newest map was looked at, and go on from it", Args: exactly(),
 		Long: `After a restore nothing but drains is accepted until a person has looked at the newest
@@ -276,7 +295,7 @@ records of the store: the next version is above every other.`,
 				for _, r := range routers {
 					t.row(r.ID, routerState(r), r.MapVersion.String())
 				}
-				t.write(a.err, false)
+				t.write(a.err, look{})
 				if s.Restore.Highest > s.Restore.Version {
 					fmt.Fprintf(a.err, "\nthe store's newest map is %s: what changed between the two is lost to the store, and undone once you confirm; enter it again afterwards\n", s.Restore.Version)
 				}
@@ -286,14 +305,14 @@ records of the store: the next version is above every other.`,
 			if a.dryRun {
 				return a.say(confirmation{Waits: true, DryRun: true, Version: s.Restore.Highest, Digest: s.Restore.HighestDigest}, "dry run: nothing has changed")
 			}
-			if err := cl.ConfirmRestore(cmd.Context(), api.RestoreConfirmation{Version: s.Restore.Highest, Digest: s.Restore.HighestDigest, Reason: reason}); err != nil {
+			if err := cl.ConfirmRestore(cmd.Context(), api.RestoreConfirmation{Version: s.Restore.Highest, Digest: s.Restore.HighestDigest, Reason: a.reason}); err != nil {
 				return err
 			}
 			return a.say(confirmation{Waits: true, Confirmed: true, Version: s.Restore.Highest, Digest: s.Restore.HighestDigest},
 				"confirmed: the control plane goes on from its records, above map %s", s.Restore.Highest)
 		},
 	})
-	confirm.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	confirm.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
 	confirm.Flags().BoolVar(&a.dryRun, "dry-run", false, "show what would be confirmed")
 	c.AddCommand(confirm)
 	return c

@@ -410,6 +410,9 @@ func TestCommandsThatWriteCanBeTriedFirst(t *testing.T) {
 		if c.Flags().Lookup("wait") != nil && (c.Flags().Lookup("dry-run") == nil || c.Flags().Lookup("confirm") == nil) {
 			t.Errorf("%s writes, and has no --dry-run or no --confirm", c.CommandPath())
 		}
+		if local := strings.HasPrefix(c.CommandPath(), "cellway key"); c.Flags().Lookup("dry-run") != nil && !local && c.Flags().Lookup("reason") == nil {
+			t.Errorf("%s writes, and has no --reason for the journal", c.CommandPath())
+		}
 	})
 	for _, path := range []string{"cellway cell retire", "cellway tenant delete", "cellway override remove", "cellway alias remove",
 		"cellway map rollback", "cellway router forget", "cellway token delete", "cellway restore confirm"} {
@@ -444,31 +447,6 @@ func TestParseReview(t *testing.T) {
 		got, err := parseReview(s, now)
 		if want == "" && err == nil || want != "" && (err != nil || got.Format(time.RFC3339) != want) {
 			t.Errorf("parseReview(%q) = %v, %v, want %q", s, got, err, want)
-		}
-	}
-}
-
-func TestTableAligns(t *testing.T) {
-	table := newTable("cell", "state", "nothing", "title")
-	table.row("cell-001", "active", "", "Zürich")
-	table.row("c", "cordoned", "", "")
-	table.tint = func(row []string, i int) string {
-		if row[i] == "cordoned" {
-			return "33"
-		}
-		return ""
-	}
-	for _, tt := range []struct {
-		colours bool
-		want    string
-	}{
-		{false, "CELL      STATE     TITLE\ncell-001  active    Zürich\nc         cordoned\n"},
-		{true, "\x1b[1mCELL\x1b[0m      \x1b[1mSTATE\x1b[0m     \x1b[1mTITLE\x1b[0m\ncell-001  active    Zürich\nc         \x1b[33mcordoned\x1b[0m\n"},
-	} {
-		var out strings.Builder
-		table.write(&out, tt.colours)
-		if out.String() != tt.want {
-			t.Errorf("colours %t: got\n%q\nwant\n%q", tt.colours, out.String(), tt.want)
 		}
 	}
 }

@@ -97,6 +97,9 @@ func (a *app) mapVersions() *cobra.Command {
 	c := &cobra.Command{
 		Use: "versions", Short: "published versions, newest first", Args: exactly(), Example: "  cellway map versions --limit 20",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usage("--limit is %d; give a number from 0 on", limit)
+			}
 			cl, err := a.client()
 			if err != nil {
 				return err
@@ -318,8 +321,7 @@ func (a *app) mapDiff() *cobra.Command {
 }
 
 func (a *app) mapRollback() *cobra.Command {
-	var reason string
-	c := a.asking(a.writing(&cobra.Command{
+	return a.asking(a.writing(&cobra.Command{
 		Use: "rollback VERSION", Short: "publish a new version with the content of an older one", Args: exactly("VERSION"), ValidArgsFunction: first(a.completeVersions()),
 		Long: `Publish a new, higher version with the settings, cell records and overrides of an older
 one. What changed its owner since is left as it is, since the data is where it is now;
@@ -340,31 +342,27 @@ all of that is listed. Nothing is admitted that is drained now.`,
 			if !a.yes && !a.dryRun {
 				plan := w
 				plan.DryRun, plan.Wait = true, 0
-				would, err := cl.Rollback(cmd.Context(), v, reason, plan)
+				would, err := cl.Rollback(cmd.Context(), v, a.reason, plan)
 				if err != nil {
 					return err
 				}
 				if err := a.sure(func() {
 					fmt.Fprintf(a.err, "this takes %s back to what map %s had", plural(would.Total, "record", "records"), v)
-					fmt.Fprintf(a.err, ", and leaves %s\n", left(would))
+					fmt.Fprintf(a.err, "; left as they are: %s\n", left(would))
 				}, args[0]); err != nil {
 					return err
 				}
 			}
-			out, err := cl.Rollback(cmd.Context(), v, reason, w)
+			out, err := cl.Rollback(cmd.Context(), v, a.reason, w)
 			if err != nil {
 				return err
 			}
-			if err := a.show(out, func() {
-				fmt.Fprintf(a.out, "back to map %s; left as they are: %s\n", out.To, left(out))
-			}); err != nil {
-				return err
-			}
-			return a.changed(out.Change)
+			return a.wrote(cmd.Context(), cl, out, out.Change, outcome{
+				done:  func() { fmt.Fprintf(a.out, "back to map %s; left as they are: %s\n", out.To, left(out)) },
+				would: fmt.Sprintf("back to map %s; left as they are: %s", out.To, left(out)),
+			})
 		},
 	}))
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
-	return c
 }
 
 // left names what a rollback leaves as it is.
@@ -384,14 +382,13 @@ func left(r api.RollbackChange) string {
 	names("cells", len(r.LeftCells), func(i int) string { return string(r.LeftCells[i]) })
 	names("buckets", len(r.LeftBuckets), func(i int) string { return strconv.Itoa(int(r.LeftBuckets[i])) })
 	if parts == nil {
-		return "nothing as it is"
+		return "nothing"
 	}
 	return strings.Join(parts, ", ")
 }
 
 func (a *app) mapAssign() *cobra.Command {
-	var reason string
-	c := a.writing(&cobra.Command{
+	return a.writing(&cobra.Command{
 		Use: "assign", Short: "deal the buckets to the active cells", Args: exactly(),
 		Long: `Deal the buckets to the active cells, evenly and with as few changes as that takes. The
 first time this makes the fleet's first map. Later, a bucket that holds registered
@@ -402,33 +399,32 @@ tenants stays where it is until they have moved.`,
 			if err != nil {
 				return err
 			}
-			out, err := cl.AssignBuckets(cmd.Context(), api.BucketAssignment{Reason: reason}, w)
+			out, err := cl.AssignBuckets(cmd.Context(), api.BucketAssignment{Reason: a.reason}, w)
 			if err != nil {
 				return err
 			}
-			if err := a.show(out, func() {
+			plan := func() {
 				t := newTable("cell", "buckets before", "buckets after")
 				first := true
 				for _, c := range out.Cells {
 					first = first && c.Before == 0
 					t.row(string(c.Cell), strconv.Itoa(c.Before), strconv.Itoa(c.After))
 				}
-				t.write(a.out, a.colours())
+				a.print(t)
 				if first {
 					fmt.Fprintln(a.out, "this is the fleet's first map")
 				} else {
 					fmt.Fprintf(a.out, "%s owner, %s where registered tenants are\n", plural(out.Moved, "bucket changes", "buckets change"), plural(out.Kept, "stays", "stay"))
 				}
-			}); err != nil {
-				return err
 			}
-			if out.DryRun && a.output == "table" {
+			if out.DryRun && a.forPeople() {
+				// Thousands of buckets say less than how many each cell has.
 				fmt.Fprintln(a.out, "dry run: nothing has changed")
+				plan()
+				a.toDoIt()
 				return nil
 			}
-			return a.changed(out.Change)
+			return a.wrote(cmd.Context(), cl, out, out.Change, outcome{done: plan})
 		},
 	})
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
-	return c
 }

@@ -14,70 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A table is rows of text under headings, as people read them. A heading of
-// all the rows' facts is left out if no row has any.
-type table struct {
-	head []string
-	rows [][]string
-	tint func(row []string, column int) string // ANSI code, "" for none
-}
-
-func newTable(head ...string) *table { return &table{head: head} }
-
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-// write aligns the columns. Colours are for terminals.
-func (t *table) write(w io.Writer, colours bool) {
-	keep := make([]bool, len(t.head))
-	width := make([]int, len(t.head))
-	for i, h := range t.head {
-		width[i] = utf8.RuneCountInString(h)
-		keep[i] = len(t.rows) == 0
-		for _, r := range t.rows {
-			if r[i] != "" {
-				keep[i] = true
-			}
-			width[i] = max(width[i], utf8.RuneCountInString(r[i]))
-		}
-	}
-	last := 0
-	for i := range keep {
-		if keep[i] {
-			last = i
-		}
-	}
-	line := func(cells []string, code func(i int) string) {
-		var b strings.Builder
-		for i, c := range cells {
-			if !keep[i] {
-				continue
-			}
-			pad := ""
-			if i < last {
-				pad = strings.Repeat(" ", width[i]-utf8.RuneCountInString(c)+2)
-			}
-			if ansi := code(i); ansi != "" && colours {
-				c = "\x1b[" + ansi + "m" + c + "\x1b[0m"
-			}
-			b.WriteString(c + pad)
-		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
-	}
-	head := make([]string, len(t.head))
-	for i, h := range t.head {
-		head[i] = strings.ToUpper(h)
-	}
-	line(head, func(int) string { return "1" })
-	for _, r := range t.rows {
-		line(r, func(i int) string {
-			if t.tint == nil {
-				return ""
-			}
-			return t.tint(r, i)
-		})
-	}
-}
-
 // facts is a table of names and values without a heading: one thing, told.
 type facts struct{ names, values []string }
 
@@ -108,10 +44,14 @@ func (f *facts) write(w io.Writer) {
 func (a *app) colours() bool { return terminal(a.out) && os.Getenv("NO_COLOR") == "" }
 
 // outputs are the values of --output.
-var outputs = []string{"table", "json", "yaml"}
+var outputs = []string{"table", "wide", "json", "yaml"}
+
+// forPeople reports whether a person reads the output.
+func (a *app) forPeople() bool { return a.output == "table" || a.output == "wide" }
 
 // show prints v for programs, or has people write it for people.
 func (a *app) show(v any, people func()) error {
+	a.answered = a.answered || !a.forPeople()
 	switch a.output {
 	case "json":
 		b, err := json.MarshalIndent(v, "", "  ")
@@ -168,7 +108,7 @@ func showList[T any](a *app, items iter.Seq2[T, error], none string, t *table, r
 		for _, item := range all {
 			t.row(row(item)...)
 		}
-		t.write(a.out, a.colours())
+		a.print(t)
 	})
 }
 

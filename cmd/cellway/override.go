@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
 	"github.com/spf13/cobra"
 )
 
@@ -23,6 +25,11 @@ func (a *app) overrideList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "overrides by key", Args: exactly(), Example: "  cellway override list --kind quarantine",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if kind != "" {
+				if err := oneOf("kind", kind, "pin", "heavy", "quarantine", "test"); err != nil {
+					return err
+				}
+			}
 			cl, err := a.client()
 			if err != nil {
 				return err
@@ -66,7 +73,8 @@ func parseReview(s string, now time.Time) (time.Time, error) {
 }
 
 func (a *app) overrideSet() *cobra.Command {
-	var kind, cell, by, reason, review string
+	var kind, by, review string
+	var cell cellway.CellID
 	c := a.writing(&cobra.Command{
 		Use: "set KEY", Short: "set the override of a tenant, or of a tenant/part", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
 		Long: `Set the override of a key. A pin, heavy or test override names the cell. A quarantine
@@ -81,6 +89,12 @@ again. When the date has passed an alarm is raised, and nothing else changes.`,
 			k, err := cellway.ParseEntryKind(kind)
 			if err != nil {
 				return usageError{err}
+			}
+			if !k.IsOverride() {
+				return usage("--kind is %q; give pin, heavy, quarantine or test", kind)
+			}
+			if cell == "" && k != cellway.Quarantine {
+				return usage("a %s names the cell to send the key to: --cell", kind)
 			}
 			at, err := parseReview(review, time.Now())
 			if err != nil {
@@ -97,27 +111,22 @@ again. When the date has passed an alarm is raised, and nothing else changes.`,
 			case !errors.Is(err, cellway.ErrNotFound):
 				return err
 			}
-			out, err := cl.PutOverride(cmd.Context(), key, api.OverrideSettings{Kind: k, Cell: cellway.CellID(cell), By: by, Reason: reason, ReviewBy: at}, w)
+			out, err := cl.PutOverride(cmd.Context(), key, api.OverrideSettings{Kind: k, Cell: cell, By: by, Reason: a.reason, ReviewBy: at}, w)
 			if err != nil {
 				return err
 			}
-			if err := a.show(out, func() {
-				to := "refused in the routers"
-				if out.Cell != "" {
-					to = "in cell " + string(out.Cell)
-				}
-				fmt.Fprintf(a.out, "%s of %s: %s, to be looked at by %s\n", out.Kind, out.Key, to, out.ReviewBy.Format(time.DateOnly))
-			}); err != nil {
-				return err
+			to := "refused in the routers"
+			if out.Cell != "" {
+				to = "in cell " + string(out.Cell)
 			}
-			return a.changed(out.Change)
+			said := fmt.Sprintf("%s of %s: %s, to be looked at by %s", out.Kind, out.Key, to, out.ReviewBy.Format(time.DateOnly))
+			return a.wrote(cmd.Context(), cl, out, out.Change, outcome{done: func() { fmt.Fprintln(a.out, said) }, would: said})
 		},
 	})
 	f := c.Flags()
 	f.StringVar(&kind, "kind", "", "pin, heavy, quarantine or test")
-	f.StringVar(&cell, "cell", "", "cell to send the key to; none only for a quarantine")
+	f.Var(cellFlag{&cell}, "cell", "cell to send the key to; none only for a quarantine")
 	f.StringVar(&by, "by", "", "the person or team answerable")
-	f.StringVar(&reason, "reason", "", "why")
 	f.StringVar(&review, "review-by", "", "when somebody looks at it again: a date, or days from now like 30d")
 	require(c, "kind", "by", "reason", "review-by")
 	complete(c, "kind", "pin", "heavy", "quarantine", "test")
@@ -128,8 +137,7 @@ again. When the date has passed an alarm is raised, and nothing else changes.`,
 }
 
 func (a *app) overrideRemove() *cobra.Command {
-	var reason string
-	c := a.asking(a.writing(&cobra.Command{
+	return a.asking(a.writing(&cobra.Command{
 		Use: "remove KEY", Short: "remove an override; the key goes where it would without", Args: exactly("KEY"), ValidArgsFunction: first(a.completeOverrides()),
 		Example: "  cellway override remove acme --reason 'fixed in 4.2'",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -147,19 +155,17 @@ func (a *app) overrideRemove() *cobra.Command {
 				return err
 			}
 			w := a.write()
-			w.Revision, w.Reason = o.Revision, reason
+			w.Revision = o.Revision
 			out, err := cl.RemoveOverride(cmd.Context(), o.Key, w)
 			if err != nil {
 				return err
 			}
-			if err := a.show(out, func() { fmt.Fprintf(a.out, "%s of %s removed\n", out.Kind, out.Key) }); err != nil {
-				return err
-			}
-			return a.changed(out.Change)
+			return a.wrote(cmd.Context(), cl, out, out.Change, outcome{
+				done:  func() { fmt.Fprintf(a.out, "%s of %s removed\n", out.Kind, out.Key) },
+				would: fmt.Sprintf("%s of %s would go", out.Kind, out.Key), kept: true,
+			})
 		},
 	}))
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
-	return c
 }
 
 func (a *app) aliasCommand() *cobra.Command {
@@ -176,7 +182,7 @@ func (a *app) aliasCommand() *cobra.Command {
 		},
 	}
 	set := a.writing(&cobra.Command{
-		Use: "set NAME KEY", Short: "give a tenant, or one key of it, another name", Args: exactly("NAME", "KEY"),
+		Use: "set ALIAS KEY", Short: "give a tenant, or one key of it, another name", Args: exactly("ALIAS", "KEY"),
 		Example: "  cellway alias set acme-corp acme\n  cellway alias set acme-eu acme/eu",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, w, err := a.writer()
@@ -184,11 +190,11 @@ func (a *app) aliasCommand() *cobra.Command {
 				return err
 			}
 			out, err := cl.PutAlias(cmd.Context(), cellway.TenantID(args[0]), api.AliasSettings{Target: cellway.Key(args[1])}, w)
-			return a.aliasChanged(out, err, "is another name for")
+			return a.aliasChanged(cmd.Context(), cl, out, err, "is another name for", false)
 		},
 	})
 	remove := a.asking(a.writing(&cobra.Command{
-		Use: "remove NAME", Short: "remove an alias; no other alias gets its name", Args: exactly("NAME"), ValidArgsFunction: first(a.completeAliases()),
+		Use: "remove ALIAS", Short: "remove an alias; no other alias gets its name", Args: exactly("ALIAS"), ValidArgsFunction: first(a.completeAliases()),
 		Example: "  cellway alias remove acme-corp",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -207,19 +213,16 @@ func (a *app) aliasCommand() *cobra.Command {
 			w := a.write()
 			w.Revision = x.Revision
 			out, err := cl.RemoveAlias(cmd.Context(), x.Name, w)
-			return a.aliasChanged(out, err, "is no longer a name for")
+			return a.aliasChanged(cmd.Context(), cl, out, err, "is no longer a name for", true)
 		},
 	}))
 	c.AddCommand(list, set, remove)
 	return c
 }
 
-func (a *app) aliasChanged(out api.AliasChange, err error, is string) error {
+func (a *app) aliasChanged(ctx context.Context, cl *client.Client, out api.AliasChange, err error, is string, kept bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.show(out, func() { fmt.Fprintf(a.out, "%s %s %s\n", out.Name, is, out.Target) }); err != nil {
-		return err
-	}
-	return a.changed(out.Change)
+	return a.wrote(ctx, cl, out, out.Change, outcome{done: func() { fmt.Fprintf(a.out, "%s %s %s\n", out.Name, is, out.Target) }, kept: kept})
 }

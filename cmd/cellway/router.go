@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func routerState(r api.Router) string {
 
 func (a *app) routerList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "routers by id", Args: exactly(), Example: "  cellway router list",
+		Use: "list", Aliases: []string{"ls"}, Short: "routers by id", Args: exactly(), Example: "  cellway router list\n  cellway router list -o wide",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -43,6 +44,7 @@ func (a *app) routerList() *cobra.Command {
 			}
 			now := time.Now()
 			t := newTable("router", "state", "map", "seen", "refused", "heard of", "up since", "build", "listen")
+			t.wide = []string{"up since", "listen"}
 			t.tint = func(row []string, i int) string {
 				switch {
 				case i == 1 && (row[i] == "silent" || row[i] == "refuses"):
@@ -60,10 +62,27 @@ func (a *app) routerList() *cobra.Command {
 				if n := len(r.Refused); n > 0 {
 					refused = fmt.Sprintf("%d (%s)", n, r.Refused[n-1].Reason)
 				}
-				return []string{r.ID, routerState(r), r.MapVersion.String(), seen, refused, age(now, r.LastSeen), date(r.StartedAt), r.Build, strings.Join(r.Listen, " ")}
+				return []string{r.ID, routerState(r), r.MapVersion.String(), seen, refused, age(now, r.LastSeen), date(r.StartedAt), a.tellBuild(r.Build), strings.Join(r.Listen, " ")}
 			})
 		},
 	}
+}
+
+// untagged matches the version of a build between two releases; its revision
+// alone tells which it is.
+var untagged = regexp.MustCompile(`^v\S*[.-]\d{14}-([0-9a-f]{12})\b`)
+
+// tellBuild is a router's build in a column: the release, or else the revision
+// that it was built from.
+func (a *app) tellBuild(build string) string {
+	if a.output == "wide" {
+		return build
+	}
+	version, _, _ := strings.Cut(build, " (")
+	if m := untagged.FindStringSubmatch(version); m != nil {
+		return m[1]
+	}
+	return version
 }
 
 func (a *app) routerShow() *cobra.Command {
@@ -105,7 +124,7 @@ func (a *app) tellRouter(r api.Router) {
 		for _, x := range r.Refused {
 			t.row(x.Version.String(), x.Reason, strconv.FormatInt(x.Count, 10), age(time.Now(), x.LastAt), x.Message)
 		}
-		t.write(a.out, a.colours())
+		a.print(t)
 	}
 	if len(r.Cells) > 0 {
 		fmt.Fprintln(a.out)
@@ -119,12 +138,11 @@ func (a *app) tellRouter(r api.Router) {
 			t.row(string(c.Cell), fmt.Sprintf("%.1f", float64(c.Requests)/seconds), strconv.FormatInt(c.TransportFailures, 10), strconv.FormatInt(c.Status5xx, 10),
 				fmt.Sprintf("%.1f ms", c.P99MS), strings.Join(top, " "))
 		}
-		t.write(a.out, a.colours())
+		a.print(t)
 	}
 }
 
 func (a *app) routerForget() *cobra.Command {
-	var reason string
 	c := a.asking(&cobra.Command{
 		Use: "forget ROUTER", Short: "stop waiting for a router that will not come back", Args: exactly("ROUTER"), ValidArgsFunction: first(a.completeRouters()),
 		Example: "  cellway router forget router-7 --reason 'machine returned'",
@@ -142,13 +160,13 @@ func (a *app) routerForget() *cobra.Command {
 			}, args[0]); err != nil {
 				return err
 			}
-			if err := cl.ForgetRouter(cmd.Context(), r.ID, client.Write{DryRun: a.dryRun, Reason: reason}); err != nil {
+			if err := cl.ForgetRouter(cmd.Context(), r.ID, client.Write{DryRun: a.dryRun, Reason: a.reason}); err != nil {
 				return err
 			}
 			return a.gone(r.ID, "router "+r.ID+" forgotten")
 		},
 	})
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	c.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
 	c.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,8 @@ func (a *app) tenantCommand() *cobra.Command {
 }
 
 func (a *app) tenantList() *cobra.Command {
-	var cell, tier string
+	var cell cellway.CellID
+	var tier string
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "tenants by id", Args: exactly(), Example: "  cellway tenant list\n  cellway tenant list --cell cell-001 --tier gold -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -28,7 +30,7 @@ func (a *app) tenantList() *cobra.Command {
 				return err
 			}
 			t := newTable("tenant", "cell", "routed to", "by", "tier", "residency", "dedicated", "weights")
-			return showList(a, cl.Tenants(cmd.Context(), client.TenantFilter{Cell: cellway.CellID(cell), Tier: tier}), "no such tenant", t, func(t api.Tenant) []string {
+			return showList(a, cl.Tenants(cmd.Context(), client.TenantFilter{Cell: cell, Tier: tier}), "no such tenant", t, func(t api.Tenant) []string {
 				elsewhere, dedicated := "", ""
 				if t.RoutedTo != t.Cell {
 					elsewhere = orDash(string(t.RoutedTo))
@@ -40,7 +42,7 @@ func (a *app) tenantList() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&cell, "cell", "", "only those whose data is in this cell")
+	c.Flags().Var(cellFlag{&cell}, "cell", "only those whose data is in this cell")
 	c.Flags().StringVar(&tier, "tier", "", "only those of this tier")
 	if err := c.RegisterFlagCompletionFunc("cell", a.completeCells()); err != nil {
 		panic(err)
@@ -133,6 +135,11 @@ func (s *tenantFlags) apply(c *cobra.Command, in *api.TenantSettings) (err error
 		in.Dedicated = s.dedicated
 	}
 	if set("policy") {
+		if s.policy != "" {
+			if err := oneOf("policy", s.policy, "bucket", "least_loaded"); err != nil {
+				return err
+			}
+		}
 		in.Policy = s.policy
 	}
 	return nil
@@ -158,7 +165,7 @@ whether it happened: it happens once.`,
 			}
 			w.IdempotencyKey = key
 			out, err := cl.CreateTenant(cmd.Context(), cellway.TenantID(args[0]), in, w)
-			return a.tenantChanged(out, err)
+			return a.tenantChanged(cmd.Context(), cl, out, err)
 		},
 	})
 	s.flags(c)
@@ -166,21 +173,25 @@ whether it happened: it happens once.`,
 	return c
 }
 
-func (a *app) tenantChanged(out api.TenantChange, err error) error {
+func (a *app) tenantChanged(ctx context.Context, cl *client.Client, out api.TenantChange, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := a.show(out, func() {
-		switch {
-		case out.Deleted:
-			fmt.Fprintf(a.out, "tenant %s is deleted; its data in cell %s is not touched\n", out.ID, out.Cell)
-		default:
-			fmt.Fprintf(a.out, "tenant %s is in cell %s\n", out.ID, out.Cell)
-		}
-	}); err != nil {
-		return err
+	return a.tellTenantChange(ctx, cl, out, false)
+}
+
+// tellTenantChange tells what became of a tenant. more: the command does more
+// than that.
+func (a *app) tellTenantChange(ctx context.Context, cl *client.Client, out api.TenantChange, more bool) error {
+	is, would := "is in cell %s", "would be in cell %s"
+	if out.Deleted {
+		is, would = "is deleted; its data in cell %s is not touched", "would be deleted; its data in cell %s is not touched"
 	}
-	return a.changed(out.Change)
+	return a.wrote(ctx, cl, out, out.Change, outcome{
+		done:  func() { fmt.Fprintf(a.out, "tenant %s "+is+"\n", out.ID, out.Cell) },
+		would: fmt.Sprintf("tenant %s "+would, out.ID, out.Cell),
+		as:    tellTenant(out.Tenant), kept: true, more: more,
+	})
 }
 
 func (a *app) tenantSet() *cobra.Command {
@@ -189,12 +200,15 @@ func (a *app) tenantSet() *cobra.Command {
 		Use: "set TENANT", Short: "change the settings that are named; the tenant stays in its cell", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()),
 		Example: "  cellway tenant set acme --tier platinum --weight rps=200",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.apply(cmd, &api.TenantSettings{}); err != nil {
+				return err
+			}
 			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
 			out, err := cl.UpdateTenant(cmd.Context(), cellway.TenantID(args[0]), func(in *api.TenantSettings) error { return s.apply(cmd, in) }, w)
-			return a.tenantChanged(out, err)
+			return a.tenantChanged(cmd.Context(), cl, out, err)
 		},
 	})
 	s.flags(c)
@@ -206,8 +220,7 @@ func (a *app) tenantSet() *cobra.Command {
 const mostDeleted = 10
 
 func (a *app) tenantDelete() *cobra.Command {
-	var reason string
-	c := a.asking(a.writing(&cobra.Command{
+	return a.asking(a.writing(&cobra.Command{
 		Use: "delete TENANT...", Short: "delete tenants and leave tombstones", ValidArgsFunction: a.completeTenants(),
 		Long: fmt.Sprintf(`Delete tenants, at most %d at a time. Their requests are answered 410 key_gone from then
 on, their overrides go, and their names are not used again. The data in their cells is
@@ -221,6 +234,11 @@ All of them are looked up and shown first; if one does not exist, none is delete
 				return usage("name the tenants to delete")
 			case len(args) > mostDeleted:
 				return usage("%d tenants are named; at most %d are deleted at a time", len(args), mostDeleted)
+			}
+			for _, arg := range args {
+				if err := wellFormed([]string{"TENANT"}, []string{arg}); err != nil {
+					return err
+				}
 			}
 			return nil
 		},
@@ -255,30 +273,28 @@ All of them are looked up and shown first; if one does not exist, none is delete
 				for _, x := range tenants {
 					t.row(string(x.ID), string(x.Cell), x.Tier, date(x.CreatedAt))
 				}
-				t.write(a.err, false)
+				t.write(a.err, look{})
 			}, word); err != nil {
 				return err
 			}
-			return a.deleteAll(cmd, cl, tenants, reason)
+			return a.deleteAll(cmd, cl, tenants)
 		},
 	}))
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
-	return c
 }
 
 // deleteAll deletes tenants one after the other, and tells of each that went
 // whatever came of the others. Routers that lag stop nothing; a refusal does,
 // since it may hold for the rest too. Only the last one is waited for: the map
 // that has it has all before it.
-func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Tenant, reason string) error {
+func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Tenant) error {
 	all := []api.TenantChange{}
 	var outcome error
 	for i, t := range tenants {
-		w := client.Write{DryRun: a.dryRun, Confirm: a.confirm}
+		w := client.Write{DryRun: a.dryRun, Confirm: a.confirm, Reason: a.reason}
 		if i == len(tenants)-1 {
 			w = a.write()
 		}
-		w.Revision, w.Reason = t.Revision, reason
+		w.Revision = t.Revision
 		out, err := cl.DeleteTenant(cmd.Context(), t.ID, w)
 		if err != nil {
 			outcome = fmt.Errorf("%d of %d are deleted; %w", len(all), len(tenants), err)
@@ -288,21 +304,34 @@ func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Ten
 			break
 		}
 		all = append(all, out)
-		if a.output == "table" {
-			outcome = errors.Join(outcome, a.tenantChanged(out, nil))
+		if a.forPeople() {
+			outcome = errors.Join(outcome, a.tellTenantChange(cmd.Context(), cl, out, i < len(tenants)-1))
 		} else {
 			outcome = errors.Join(outcome, behind(out.Change))
 		}
 	}
-	if a.output != "table" {
-		outcome = errors.Join(a.show(all, nil), outcome)
+	if a.forPeople() {
+		return outcome
 	}
-	return outcome
+	refused, _ := errors.AsType[*client.Error](outcome)
+	switch asks := refused != nil && refused.Code == api.CodeGate; {
+	case asks && len(all) == 0:
+		return outcome // it is told by itself
+	case asks:
+		return errors.Join(a.show(partDeleted{all, a.refusal(refused)}, nil), outcome)
+	}
+	return errors.Join(a.show(all, nil), outcome)
+}
+
+// A partDeleted is what became of a deletion of several tenants when one of them
+// needs a confirmation.
+type partDeleted struct {
+	Done    []api.TenantChange `json:"done"`
+	Refused refusal            `json:"refused"`
 }
 
 func (a *app) tenantUndelete() *cobra.Command {
-	var reason string
-	c := a.writing(&cobra.Command{
+	return a.writing(&cobra.Command{
 		Use: "undelete TENANT", Short: "bring back a tenant that was deleted by mistake", Args: exactly("TENANT"),
 		Long: `Bring back a tenant that was deleted by mistake: to the cell that has its data, with the
 settings that it had. Its overrides don't come back.`,
@@ -318,12 +347,10 @@ settings that it had. Its overrides don't come back.`,
 			}
 			w := a.write()
 			w.Revision = t.Revision
-			out, err := cl.UndeleteTenant(cmd.Context(), t.ID, reason, w)
-			return a.tenantChanged(out, err)
+			out, err := cl.UndeleteTenant(cmd.Context(), t.ID, a.reason, w)
+			return a.tenantChanged(cmd.Context(), cl, out, err)
 		},
 	})
-	c.Flags().StringVar(&reason, "reason", "", "why, for the journal")
-	return c
 }
 
 // notTenant says what an id is that is no tenant's.

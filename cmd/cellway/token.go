@@ -19,6 +19,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// expired marks a token that is good for nothing any more.
+const expired = " (expired)"
+
 func (a *app) tokenCommand() *cobra.Command {
 	c := &cobra.Command{Use: "token", Aliases: []string{"tokens"}, Short: "ways in, for people and machines", Example: "  cellway token create --name router-1 --role router --out router-1.token"}
 	list := &cobra.Command{
@@ -28,11 +31,21 @@ func (a *app) tokenCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			now := time.Now()
 			t := newTable("token", "name", "role", "routers", "created", "by", "expires")
+			t.tint = func(row []string, i int) string {
+				if i == 6 && strings.HasSuffix(row[i], expired) {
+					return "31"
+				}
+				return ""
+			}
 			return showList(a, cl.Tokens(cmd.Context()), "no token: everybody on the machine of the control plane may do everything, and nobody elsewhere", t, func(t api.Token) []string {
 				expires := "never"
 				if !t.ExpiresAt.IsZero() {
 					expires = date(t.ExpiresAt)
+					if !t.ExpiresAt.After(now) {
+						expires += expired
+					}
 				}
 				return []string{t.ID, t.Name, t.Role, t.Routers, date(t.CreatedAt), t.CreatedBy, expires}
 			})
@@ -51,6 +64,15 @@ Machines: router reads the map and reports; cell looks up keys. A router's repor
 halt publishing, so give each router, or each place, a token bound to its ids.`,
 		Example: "  cellway token create --name alice --role admin --out alice.token\n  cellway token create --name router-1 --role router --routers router-1 --expires 2160h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("role", role, "viewer", "operator", "admin", "router", "cell"); err != nil {
+				return err
+			}
+			switch {
+			case routers != "" && role != "router":
+				return usage("--routers is for the role router only, not %s", role)
+			case expires < 0:
+				return usage("--expires is %v; give a time from now, as in 2160h", expires)
+			}
 			cl, err := a.client()
 			if err != nil {
 				return err
@@ -71,7 +93,7 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 				defer file.Close()
 			}
 			shutOut := routersWithoutToken(cmd.Context(), cl)
-			t, err := cl.CreateToken(cmd.Context(), in, client.Write{})
+			t, err := cl.CreateToken(cmd.Context(), in, client.Write{Reason: a.reason})
 			if err == nil && len(shutOut) > 0 {
 				fmt.Fprintf(a.err, "from now on everybody needs a token: %s can't ask for maps any more until started with --source-token; make one with cellway token create --role router\n",
 					strings.Join(shutOut, ", "))
@@ -106,10 +128,10 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 	create.Flags().StringVar(&routers, "routers", "", "of a router's: the id that it may report as, or the beginning of ids, as in 'eu-*'; empty: any")
 	create.Flags().DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
 	create.Flags().StringVar(&out, "out", "", "file to write the secret to")
+	create.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
 	create.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and make nothing")
 	complete(create, "role", "viewer", "operator", "admin", "router", "cell")
 	require(create, "name", "role")
-	var reason string
 	remove := a.asking(&cobra.Command{
 		Use: "delete TOKEN", Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
 		Example: "  cellway token delete 6xacmbm7jw6i",
@@ -130,13 +152,13 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 			if err := a.sure(func() { fmt.Fprintf(a.err, "this ends token %s at once\n", text) }, args[0]); err != nil {
 				return err
 			}
-			if err := cl.DeleteToken(cmd.Context(), args[0], client.Write{DryRun: a.dryRun, Reason: reason}); err != nil {
+			if err := cl.DeleteToken(cmd.Context(), args[0], client.Write{DryRun: a.dryRun, Reason: a.reason}); err != nil {
 				return err
 			}
 			return a.gone(args[0], "token "+text+" deleted")
 		},
 	})
-	remove.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	remove.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
 	remove.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
 	c.AddCommand(list, create, remove)
 	return c

@@ -58,6 +58,12 @@ cellway cell add and cellway map assign.`,
 }
 
 func (a *app) up(ctx context.Context, u upFlags) (err error) {
+	for _, id := range sortedKeys(u.cells) {
+		cell := cellway.Cell{ID: cellway.CellID(id), State: cellway.CellActive, Endpoints: []string{u.cells[id]}}
+		if err := cell.Validate(); err != nil {
+			return usageError{err}
+		}
+	}
 	for _, addr := range []*string{&u.listen, &u.admin} {
 		if *addr, err = settled(*addr); err != nil {
 			return err

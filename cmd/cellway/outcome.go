@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+)
+
+// An outcome is what people are told of a write besides what became of the map.
+type outcome struct {
+	done  func() // tells what was done
+	would string // what a dry run says would be done, in a line
+	as    *facts // the record as a dry run leaves it, shown if the map stays as it is; nil: none
+
+	// kept: the record was written even if the map does not change. Otherwise a
+	// write that changes no map found done what it asked for.
+	kept bool
+
+	more bool // the command does more than this, and tells how to do it all at its end
+}
+
+// wrote tells what a write did: for programs its answer, for people the record,
+// the map, and whether it is everywhere.
+func (a *app) wrote(ctx context.Context, cl *client.Client, answer any, c api.Change, o outcome) error {
+	switch {
+	case !a.forPeople():
+		if err := a.show(answer, nil); err != nil {
+			return err
+		}
+	case c.DryRun:
+		a.planned(c, o)
+	default:
+		if o.done != nil {
+			o.done()
+		}
+		fmt.Fprintln(a.out, a.fate(ctx, cl, c, o.kept))
+	}
+	return behind(c)
+}
+
+// fate says what becomes of the map after a write.
+func (a *app) fate(ctx context.Context, cl *client.Client, c api.Change, kept bool) string {
+	w := c.Waited
+	switch {
+	case c.ChangeID != "" && w != nil && w.Reached:
+		return fmt.Sprintf("change %s is at all %s, in map %s", c.ChangeID, plural(w.Routers, "router", "routers"), w.Version)
+	case c.ChangeID != "":
+		return fmt.Sprintf("change %s is accepted: the next map has it; cellway change %s tells how far it is", c.ChangeID, c.ChangeID)
+	}
+	s, err := cl.MapStatus(ctx)
+	switch {
+	case err != nil && kept:
+		return "it is recorded, and the map needs no change for it"
+	case err != nil:
+		return "nothing was left to do"
+	case s.Version == 0:
+		return "it is recorded; there is no map yet, and the first one will have it: cellway map assign makes it"
+	case kept:
+		return fmt.Sprintf("it is recorded, and the map needs no change for it: routers stay with map %s", s.Version)
+	case w != nil && w.Reached:
+		return fmt.Sprintf("nothing was left to do: map %s has it, and is at all %s", w.Version, plural(w.Routers, "router", "routers"))
+	case s.Waiting > 0:
+		return fmt.Sprintf("nothing was left to do: it was accepted before; %s not in map %s yet", plural(s.Waiting, "accepted change is", "accepted changes are"), s.Version)
+	}
+	return fmt.Sprintf("nothing was left to do: map %s has it", s.Version)
+}
+
+// planned tells what a dry run found: what would change, then how much of it,
+// then the command that does it.
+func (a *app) planned(c api.Change, o outcome) {
+	fmt.Fprintln(a.out, "dry run: nothing has changed")
+	if o.would != "" {
+		fmt.Fprintln(a.out, o.would)
+	}
+	switch {
+	case len(c.Changes) > 0:
+		a.differences(c.Changes)
+		if more := c.Total - len(c.Changes); more > 0 {
+			fmt.Fprintf(a.out, "and %d more\n", more)
+		}
+		fmt.Fprintf(a.out, "%s would change", plural(c.Total, "record of the map", "records of the map"))
+		if c.Counts != nil {
+			fmt.Fprint(a.out, ": ", strings.Join(tellCounts(*c.Counts), ", "))
+		}
+		fmt.Fprintln(a.out)
+	default:
+		if o.as != nil {
+			o.as.write(a.out)
+		}
+		fmt.Fprintln(a.out, "the map would stay as it is")
+	}
+	if !o.more {
+		a.toDoIt()
+	}
+}
+
+// toDoIt tells the command that does what was tried.
+func (a *app) toDoIt() { fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again("")) }
+
+// tellCounts says what the gate counts in a change, what moves first.
+func tellCounts(n api.Counts) []string {
+	var out []string
+	add := func(n uint32, one, many string) {
+		if n > 0 {
+			out = append(out, plural(int(n), one, many))
+		}
+	}
+	of := func(n uint32, what string) string { return fmt.Sprintf(" of %d %s", n, what) }
+	add(n.EntriesMoved, "entry"+of(n.Entries, "moves"), "entries"+of(n.Entries, "move"))
+	add(n.BucketsMoved, "bucket"+of(n.Buckets, "moves"), "buckets"+of(n.Buckets, "move"))
+	add(n.EntriesAdded, "entry comes", "entries come")
+	add(n.EntriesRemoved, "entry goes", "entries go")
+	add(n.EntriesLost, "key loses its owner", "keys lose their owner")
+	add(n.NamesLost, "name goes", "names go")
+	add(n.CellsRepointed, "cell gets other endpoints", "cells get other endpoints")
+	if n.ExtractorsChanged {
+		out = append(out, "the extractors change")
+	}
+	if n.MappingChanged {
+		out = append(out, "the mapping changes")
+	}
+	if out == nil {
+		out = []string{"no key gets another owner"}
+	}
+	return out
+}
+
+// differences shows what differs between two maps.
+func (a *app) differences(all []api.Difference) {
+	t := newTable("what", "name", "from", "to")
+	for _, d := range all {
+		t.row(d.What, d.Name, orDash(plainSetting(d, d.From)), orDash(plainSetting(d, d.To)))
+	}
+	a.print(t)
+}
+
+// plainSetting spells extractors as flags take them.
+func plainSetting(d api.Difference, text string) string {
+	var xs []cellway.Extractor
+	if d.What != "settings" || d.Name != "extractors" || json.Unmarshal([]byte(text), &xs) != nil {
+		return text
+	}
+	var out []string
+	for _, x := range xs {
+		out = append(out, formatExtractor(x))
+	}
+	return strings.Join(out, " ")
+}
+
+// behind is the error of a change that was waited for in vain.
+func behind(c api.Change) error {
+	w := c.Waited
+	if w == nil || w.Reached {
+		return nil
+	}
+	var why []string
+	if len(w.Behind) > 0 {
+		why = append(why, "behind: "+some(w.Behind, len(w.Behind)))
+	}
+	if len(w.Missing) > 0 {
+		why = append(why, "silent: "+some(w.Missing, len(w.Missing)))
+	}
+	if w.Why != "" {
+		why = append(why, w.Why)
+	}
+	if c.ChangeID == "" {
+		return fmt.Errorf("it was done before, and is %w (%s)", errBehind, strings.Join(why, "; "))
+	}
+	return fmt.Errorf("change %s is accepted, and %w (%s); cellway change %s tells how far it is", c.ChangeID, errBehind, strings.Join(why, "; "), c.ChangeID)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestTableAligns(t *testing.T) {
+	table := newTable("cell", "state", "nothing", "title")
+	table.row("cell-001", "active", "", "Zürich")
+	table.row("c", "cordoned", "", "")
+	table.tint = func(row []string, i int) string {
+		if row[i] == "cordoned" {
+			return "33"
+		}
+		return ""
+	}
+	for _, tt := range []struct {
+		colours bool
+		want    string
+	}{
+		{false, "CELL      STATE     TITLE\ncell-001  active    Zürich\nc         cordoned\n"},
+		{true, "\x1b[1mCELL\x1b[0m      \x1b[1mSTATE\x1b[0m     \x1b[1mTITLE\x1b[0m\ncell-001  active    Zürich\nc         \x1b[33mcordoned\x1b[0m\n"},
+	} {
+		var out strings.Builder
+		table.write(&out, look{colours: tt.colours})
+		if out.String() != tt.want {
+			t.Errorf("colours %t: got\n%q\nwant\n%q", tt.colours, out.String(), tt.want)
+		}
+	}
+}
+
+func TestATableFitsItsTerminalUnlessItIsWide(t *testing.T) {
+	table := newTable("router", "state", "map", "refused", "listen")
+	table.wide = []string{"listen"}
+	table.row("router-"+strings.Repeat("x", 50), "refuses", "1006081.7", "12 (untrusted, by a key that nobody knows)", "127.0.0.1:8080")
+	table.row("r", "live", "1006081.7", "", "127.0.0.1:8081")
+	for _, tt := range []struct {
+		look look
+		most int
+		all  bool
+	}{{look{width: 60}, 60, false}, {look{width: 100}, 100, false}, {look{}, 1000, false}, {look{wide: true, width: 60}, 1000, true}} {
+		var out strings.Builder
+		table.write(&out, tt.look)
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > tt.most {
+				t.Errorf("%+v: %d columns:\n%s", tt.look, n, line)
+			}
+		}
+		if strings.Contains(out.String(), "LISTEN") != tt.all || strings.Contains(out.String(), "nobody knows") != (tt.most > 100) {
+			t.Errorf("%+v:\n%s", tt.look, out.String())
+		}
+		if !strings.Contains(out.String(), "1006081.7") {
+			t.Errorf("%+v: a short column was shortened:\n%s", tt.look, out.String())
+		}
+	}
+}
+
+func TestAFollowedTableHasOneHeadingAndKeepsItsColumns(t *testing.T) {
+	table := newTable("number", "who", "reason")
+	var out strings.Builder
+	line := table.follow(&out, look{}, 6, 10)
+	line([]string{"1", "local", "first"})
+	line([]string{"2", "", ""})
+	line([]string{"3", "somebody-long-named", "third"})
+	line([]string{"4", "local", "fourth"})
+	want := `NUMBER  WHO         REASON
+1       local       first
+2
+3       somebody-long-named  third
+4       local                fourth
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestARoutersBuildFitsAColumn(t *testing.T) {
+	for build, want := range map[string]string{
+		"v1.2.3": "v1.2.3", "v1.2.3 (0123456789ab, go1.26.8)": "v1.2.3", "devel (go1.26.8)": "devel", "": "",
+		"v0.0.0-20261130034005-e13cc59abcde+dirty (e13cc59abcde, modified, go1.26.8)": "e13cc59abcde",
+		"v1.2.4-0.20261130034005-e13cc59abcde":                                        "e13cc59abcde",
+	} {
+		if got := (&app{output: "table"}).tellBuild(build); got != want {
+			t.Errorf("%s: %s, want %s", build, got, want)
+		}
+		if got := (&app{output: "wide"}).tellBuild(build); got != build {
+			t.Errorf("%s: wide %s", build, got)
+		}
+	}
+}
+
+func TestAPercentIsBounded(t *testing.T) {
+	var to uint8
+	p := percent{&to, 1, 100}
+	for text, want := range map[string]int{"1": 1, "100": 100, "25%": 25, "0": -1, "101": -1, "300": -1, "-1": -1, "5.5": -1, "": -1, "all": -1} {
+		err := p.Set(text)
+		if want < 0 && err == nil || want >= 0 && (err != nil || int(to) != want) {
+			t.Errorf("%q is %d, %v", text, to, err)
+		}
+	}
+}

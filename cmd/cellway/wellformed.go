@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cellway/cellway"
+	"github.com/spf13/pflag"
+)
+
+// forms are what arguments must look like, by the names that usage gives them.
+// What is wrong is told before anybody is asked anything.
+var forms = map[string]func(string) error{
+	"CELL":   func(s string) error { return cellway.CellID(s).Validate() },
+	"TENANT": func(s string) error { return cellway.TenantID(s).Validate() },
+	"ALIAS":  func(s string) error { return cellway.TenantID(s).Validate() },
+	"KEY":    func(s string) error { return cellway.Key(s).Validate() },
+	"CHANGE": func(s string) error {
+		if n, err := strconv.ParseUint(s, 10, 63); err != nil || n == 0 || strconv.FormatUint(n, 10) != s {
+			return fmt.Errorf("change %q is not the id of a change, a number as in 17: %w", s, cellway.ErrInvalid)
+		}
+		return nil
+	},
+}
+
+// wellFormed finds the first argument that can't be what its name says.
+func wellFormed(names, args []string) error {
+	for i, arg := range args {
+		if form := forms[names[i]]; form != nil {
+			if err := form(arg); err != nil {
+				return usageError{err}
+			}
+		}
+	}
+	return nil
+}
+
+// percent is the value of a flag: a whole number of percent within bounds.
+type percent struct {
+	to          *uint8
+	least, most uint8
+}
+
+var _ pflag.Value = percent{}
+
+// String returns the number.
+func (p percent) String() string {
+	if p.to == nil {
+		return "0"
+	}
+	return strconv.Itoa(int(*p.to))
+}
+
+// Set takes a number, with or without a percent sign.
+func (p percent) Set(s string) error {
+	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(s, "%")), 10, 8)
+	if err != nil || n < uint64(p.least) || n > uint64(p.most) {
+		return fmt.Errorf("give a whole percent, %d to %d", p.least, p.most)
+	}
+	*p.to = uint8(n)
+	return nil
+}
+
+// Type names it in a help text.
+func (p percent) Type() string { return "percent" }
+
+// cellFlag is the value of a flag that names a cell, or none.
+type cellFlag struct{ to *cellway.CellID }
+
+// String returns the id.
+func (c cellFlag) String() string {
+	if c.to == nil {
+		return ""
+	}
+	return string(*c.to)
+}
+
+// Set takes an id, or nothing.
+func (c cellFlag) Set(s string) error {
+	*c.to = cellway.CellID(s)
+	if s == "" {
+		return nil
+	}
+	return c.to.Validate()
+}
+
+// Type names it in a help text.
+func (c cellFlag) Type() string { return "cell" }
+
+// oneOf refuses a value that is not among those.
+func oneOf(flag, value string, values ...string) error {
+	for _, v := range values {
+		if v == value {
+			return nil
+		}
+	}
+	return usage("--%s is %q; give %s", flag, value, strings.Join(values[:len(values)-1], ", ")+" or "+values[len(values)-1])
+}
