@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ type request struct {
 	err   error    // the first thing that is wrong
 	known []string // query parameters that were asked for
 	match bool     // the headers of a precondition were asked for
+	read  bool     // the body was asked for
 
 	command []string // of the CLI, that asks the same; nil if there is none so short
 }
@@ -39,7 +41,12 @@ func (q *request) wrong(format string, args ...any) {
 // parameters that nobody asked for are wrong too, so that a misspelt
 // "dry-run" never writes.
 func (q *request) done() error {
-	for name, values := range q.URL.Query() {
+	// Query drops what it can't read: a dry run would be dropped too.
+	given, err := url.ParseQuery(q.URL.RawQuery)
+	if err != nil {
+		q.wrong("query %.80q can't be read; join parameters by & and escape their values: %w", q.URL.RawQuery, cellway.ErrInvalid)
+	}
+	for name, values := range given {
 		switch {
 		case !slices.Contains(q.known, name) && len(q.known) == 0:
 			q.wrong("query parameter %q is unknown here; none is taken: %w", name, cellway.ErrInvalid)
@@ -55,8 +62,20 @@ func (q *request) done() error {
 			q.wrong("%s means nothing here, since no record of that revision is created or changed; leave it away: %w", name, cellway.ErrInvalid)
 		}
 	}
+	for _, name := range onceHeaders {
+		if n := len(q.Header.Values(name)); n > 1 {
+			q.wrong("header %s is given %d times: %w", name, n, cellway.ErrInvalid)
+		}
+	}
+	if !q.read && (q.ContentLength > 0 || len(q.TransferEncoding) > 0) {
+		q.wrong("this takes no body; a DELETE says why in the query, as reason: %w", cellway.ErrInvalid)
+	}
 	return q.err
 }
+
+// onceHeaders are the headers that are heeded, and that say something else when
+// they stand twice.
+var onceHeaders = [...]string{"Authorization", "Content-Type", "If-Match", "If-None-Match", "Idempotency-Key"}
 
 // param returns a query parameter, "" if it is not given.
 func (q *request) param(name string) string {
@@ -169,6 +188,7 @@ func (q *request) pathKey() cellway.Key {
 func body[T any](q *request) T { return bodyAtMost[T](q, maxBody) }
 
 func bodyAtMost[T any](q *request, most int64) (v T) {
+	q.read = true
 	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		q.wrong("%w: send Content-Type: application/json, not %q", errMedia, q.Header.Get("Content-Type"))
 		return v

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -57,6 +58,41 @@ func TestBodiesThatTwoReadersWouldReadDifferentlyAreRefused(t *testing.T) {
 	rec := askRaw(t, s, "PUT", "/v1/cells/cell-009", `{"endpoints":["http://10.0.0.9:80"],"tags":{"a":"1","A":"2"},"capacity":{"rps":1,"RPS":2}}`, create...)
 	if rec.Code != 201 {
 		t.Errorf("names that differ in case: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// What is dropped, or read one way of two, would do something else than asked.
+func TestRequestsThatSayTwoThingsAreRefused(t *testing.T) {
+	s, _ := newServer(t)
+	fleetOf(t, s, 2)
+	must(t, s, nil, "POST", "/v1/tenants", api.TenantCreation{ID: "acme"}, "Idempotency-Key", "k")
+	for _, query := range []string{"dry_run=true;reason=x", "dry_run=true%zz", "dry_run=%74rue;", ";dry_run=true"} {
+		p := refused(t, s, 400, api.CodeInvalid, "POST", "/v1/cells/cell-001/drain?"+query, api.DrainRequest{Admit: 0})
+		if !strings.Contains(p.Detail, "can't be read") {
+			t.Errorf("?%s: %s", query, p.Detail)
+		}
+	}
+	for _, name := range []string{"If-Match", "Authorization", "Content-Type"} {
+		r := local("POST", "/v1/cells/cell-001/drain", api.DrainRequest{Admit: 0})
+		was := r.Header.Get(name)
+		r.Header.Del(name)
+		for _, value := range []string{was, was} {
+			r.Header.Add(name, value)
+		}
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, r)
+		if rec.Code != 400 && rec.Code != 401 {
+			t.Errorf("%s twice: %d %s", name, rec.Code, rec.Body)
+		}
+	}
+	rec := askRaw(t, s, "DELETE", "/v1/tenants/acme", `{"reason":"x"}`, matching(1)...)
+	if rec.Code != 400 || !strings.Contains(rec.Body.String(), "no body") {
+		t.Errorf("a deletion with a body: %d %s", rec.Code, rec.Body)
+	}
+	var c api.Cell
+	must(t, s, &c, "GET", "/v1/cells/cell-001", nil)
+	if c.Admit != 100 {
+		t.Errorf("one of them drained cell-001 to %d", c.Admit)
 	}
 }
 
