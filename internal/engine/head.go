@@ -229,6 +229,9 @@ func (h *Head) judge() Reason {
 			keepAlive = keepAlive || hasListToken(value, "keep-alive")
 		case foldEqual(name, "expect"):
 			h.Expect = h.Expect || hasListToken(value, "100-continue")
+			if !onlyContinue(value) {
+				return ReasonExpect
+			}
 		case foldEqual(name, "trailer"):
 			if !validTrailerList(value) {
 				return ReasonTrailerName

@@ -7,8 +7,8 @@ import (
 
 // checkHTTP2 looks at the head of an HTTP/2 request for what would be read
 // differently once it is written as HTTP/1. net/http has checked the names and
-// values of its fields, and the length of its body against its frames; its
-// limit of the head's bytes is the server's.
+// values of its fields, and the length of its body against its frames. The head
+// is measured as it would be long in HTTP/1.
 func checkHTTP2(r *http.Request, limits HeadLimits) Reason {
 	if limits.Fields > 0 {
 		n := 1 // the host
@@ -17,6 +17,17 @@ func checkHTTP2(r *http.Request, limits HeadLimits) Reason {
 		}
 		if n > limits.Fields {
 			return ReasonTooMany
+		}
+	}
+	if limits.Bytes > 0 {
+		n := len(r.Method) + len(r.RequestURI) + len(r.Host) + len("  HTTP/1.1\r\nHost: \r\n\r\n")
+		for name, values := range r.Header {
+			for _, v := range values {
+				n += len(name) + len(v) + len(": \r\n")
+			}
+		}
+		if n > limits.Bytes {
+			return ReasonTooLarge
 		}
 	}
 	switch {
@@ -53,6 +64,11 @@ func checkHTTP2(r *http.Request, limits HeadLimits) Reason {
 		}
 		if hasOddByte(name) && framesMessage([]byte(name)) {
 			return ReasonLookalike
+		}
+	}
+	for _, v := range r.Header["Expect"] {
+		if !onlyContinue([]byte(v)) {
+			return ReasonExpect
 		}
 	}
 	if te := r.Header["Te"]; len(te) > 1 || len(te) == 1 && te[0] != "trailers" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,7 @@ func (k *Checker) limits() HeadLimits {
 }
 
 func (k *Checker) headTimeout() time.Duration { return or(k.cfg.HeadTimeout, 10*time.Second) }
+func (k *Checker) idleTimeout() time.Duration { return or(k.cfg.IdleTimeout, 75*time.Second) }
 
 func (k *Checker) count(r Reason) {
 	if k.cfg.Refused != nil {
@@ -213,8 +215,9 @@ func (l *tlsListener) shake(raw *handshake, place *list.Element) {
 	l.end(place)
 	if err != nil {
 		if re, ok := errors.AsType[tls.RecordHeaderError](err); ok && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
+			l.checker.count(ReasonCleartext)
 			re.Conn.SetWriteDeadline(time.Now().Add(lingerTime))
-			re.Conn.Write([]byte("HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis port speaks HTTPS.\n"))
+			re.Conn.Write(l.checker.answerCleartext(raw.RemoteAddr().String()))
 		}
 		raw.Close()
 		return
@@ -275,9 +278,11 @@ func (k *Checker) Install(s *http.Server) {
 	p.SetUnencryptedHTTP2(!k.cfg.NoH2C)
 	s.Protocols = p
 	s.DisableGeneralOptionsHandler = true // OPTIONS * is for the cell
-	s.MaxHeaderBytes = k.limits().Bytes   // for HTTP/2; net/http adds to it for HTTP/1
+	// Ours come first, in both versions: net/http has an answer of its own. It
+	// counts 32 bytes more for each field.
+	s.MaxHeaderBytes = 2*k.limits().Bytes + 32*k.limits().Fields
 	s.ReadHeaderTimeout = k.headTimeout()
-	s.IdleTimeout = or(k.cfg.IdleTimeout, 75*time.Second)
+	s.IdleTimeout = k.idleTimeout()
 }
 
 // connKey is the context key of a request's *Conn.
@@ -349,6 +354,15 @@ func (k *Checker) answer(w http.ResponseWriter, r *http.Request, reason Reason) 
 		return
 	}
 	writeProblem(w, reason.Code(), reason.Detail())
+}
+
+// answerCleartext returns the answer to a client at addr that began with HTTP
+// where TLS is spoken.
+func (k *Checker) answerCleartext(addr string) []byte {
+	return Whole(func(w http.ResponseWriter) {
+		w.Header().Set("Connection", "close")
+		k.answer(w, &http.Request{Method: http.MethodGet, URL: new(url.URL), Proto: "HTTP/1.0", ProtoMajor: 1, Header: http.Header{}, RemoteAddr: addr}, ReasonCleartext)
+	})
 }
 
 // connectionStater is how net/http learns of TLS under a connection.

@@ -106,7 +106,7 @@ func TestTLSConnectionsAreCheckedToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	io.WriteString(c, ok11)
-	if b, _ := io.ReadAll(c); !strings.HasPrefix(string(b), "HTTP/1.0 400 ") {
+	if b, _ := io.ReadAll(c); !strings.HasPrefix(string(b), "HTTP/1.1 400 ") || !strings.Contains(string(b), "application/problem+json") || !strings.Contains(string(b), `"bad_request"`) {
 		t.Errorf("read %q", b)
 	}
 	c.Close()
@@ -164,10 +164,12 @@ func TestHTTP2HeadsAreChecked(t *testing.T) {
 		ReasonLookalike:   func(r *http.Request) { r.Header["Content_length"] = []string{"1"} },
 		ReasonTrailerName: func(r *http.Request) { r.Trailer = http.Header{"Host": nil} },
 		ReasonTooMany:     func(r *http.Request) { r.Header["X-A"] = make([]string, 9) },
+		ReasonTooLarge:    func(r *http.Request) { r.Header["X-A"] = []string{strings.Repeat("x", 1000)} },
+		ReasonExpect:      func(r *http.Request) { r.Header["Expect"] = []string{"100-continue, tea"} },
 	} {
 		r := good()
 		change(r)
-		if got := checkHTTP2(r, HeadLimits{Fields: 10}); got != want {
+		if got := checkHTTP2(r, HeadLimits{Fields: 10, Bytes: 1000}); got != want {
 			t.Errorf("refused for %v, want %v", got, want)
 		}
 	}
@@ -222,6 +224,40 @@ func TestSilentClientsDoNotHoldUpHandshakes(t *testing.T) {
 					t.Errorf("%d handshakes are left", open)
 				}
 			})
+		})
+	}
+}
+
+// The limit of bytes holds for both versions, to the byte, and both give the
+// same answer.
+func TestByteLimitHoldsForHTTP2(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := new(memnet.Net)
+			k := NewChecker(CheckerConfig{MaxHead: 1000})
+			s := &http.Server{ErrorLog: quiet(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {})}
+			k.Install(s)
+			go s.Serve(k.Listen(n.Listen("front:80")))
+			defer s.Close()
+			tr := &http.Transport{DialContext: n.DialContext, DisableCompression: true, Protocols: new(http.Protocols)}
+			tr.Protocols.SetHTTP1(!http2)
+			tr.Protocols.SetUnencryptedHTTP2(http2)
+			defer tr.CloseIdleConnections()
+			rest := len("GET / HTTP/1.1\r\nHost: front\r\nUser-Agent: a\r\nX-Long: \r\n\r\n")
+			for long, want := range map[int]int{1000 - rest: 200, 1001 - rest: 431} {
+				req, _ := http.NewRequest("GET", "http://front/", nil)
+				req.Header["User-Agent"] = []string{"a"}
+				req.Header["X-Long"] = []string{strings.Repeat("x", long)}
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, _ := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != want || want != 200 && !strings.Contains(string(b), `"head_too_large"`) {
+					t.Errorf("http2 %v, %d bytes: got %d %s, want %d", http2, long+rest, resp.StatusCode, b, want)
+				}
+			}
 		})
 	}
 }

@@ -46,6 +46,8 @@ const (
 	ReasonTooLarge           // the head is over its limit in bytes
 	ReasonTooMany            // the head has too many fields
 	ReasonSlow               // the head did not arrive in time
+	ReasonExpect             // an Expect other than 100-continue
+	ReasonCleartext          // HTTP where TLS is spoken
 	ReasonStatus             // an answer's status is not three digits
 	ReasonNoBody             // an answer announces a body where none may be
 	numReasons               // not a reason
@@ -55,7 +57,7 @@ var reasonNames = [numReasons]string{
 	"ok", "bare_lf", "bare_cr", "control", "blank_line", "line", "method", "target", "version", "connect",
 	"name", "name_space", "fold", "lookalike", "host_missing", "host_twice", "host", "host_differs",
 	"length_twice", "length", "length_and_te", "te", "te_old", "trailer_name",
-	"chunk_size", "chunk_ext", "chunk_end", "trailers", "h2", "field", "too_large", "too_many", "slow",
+	"chunk_size", "chunk_ext", "chunk_end", "trailers", "h2", "field", "too_large", "too_many", "slow", "expect", "cleartext",
 	"status", "no_body",
 }
 
@@ -72,6 +74,7 @@ var reasonDetails = [numReasons]string{
 	"a chunk's extensions are malformed or too long", "a chunk does not end where its size says",
 	"the trailers are malformed or too long", "cleartext HTTP/2 is not served here, or its preface is wrong",
 	"a field is not allowed in HTTP/2", "the head is too large", "the head has too many fields", "the head did not arrive in time",
+	"the Expect is not 100-continue", "this port speaks HTTPS",
 	"the status is not three digits", "the answer announces a body where none may be",
 }
 

@@ -182,6 +182,18 @@ func validTrailerList(list []byte) bool {
 	return true
 }
 
+// onlyContinue reports whether an Expect field expects nothing but 100-continue.
+func onlyContinue(list []byte) bool {
+	for len(list) > 0 {
+		var e []byte
+		e, list, _ = bytes.Cut(list, []byte{','})
+		if e = trimSpace(e); len(e) > 0 && !foldEqual(e, "100-continue") {
+			return false
+		}
+	}
+	return true
+}
+
 // framesMessage reports whether a field's name, as [foldByte] reads it, says
 // where the message ends or whom it is for. Such a field is never a trailer,
 // and one spelt with an odd byte is one again for servers that keep fields in
