@@ -22,15 +22,16 @@ type Limit struct {
 // which each tenant uses a hand. However many tenants there are, it takes the same
 // memory, and nothing has to be cleaned up.
 //
-// No tenant gets more than its [Limit]. One that is within its limit is
-// refused only if others have used up every counter of its hand; tenants beyond
-// their limits cost a tenant that shares only some counters with them nothing. With
-// 8 of 128 counters and 16 tenants far beyond their limits, that is one tenant in 36;
-// with 6 of 1,024, one in two million.
+// No tenant gets more than its [Limit]. One that is within its limit is refused
+// only if others have used up every counter of its hand; a tenant that shares only
+// some counters with those beyond their limits does not notice. With hands of 8 of 128
+// and 16 tenants far beyond their limits, one tenant in 36 is covered; with 6 of
+// 1,024 one in two million. Have about eight times as many counters as
+// tenants may be near their limits at once: each is eight bytes.
 //
-// Each counter holds how far it is ahead of the clock, as a time. A tenant's own use is at
-// most the smallest of its hand, and only that much is written back to the others, so
-// that tenants who share a counter don't add up in it more than they must.
+// A counter holds how far it is ahead of the clock, as a time. A tenant's own use is
+// at most the smallest of its hand, and only so much is written to the others,
+// so tenants that share a counter do not add up in it more than they must.
 //
 // Any number of goroutines may use Limiters. Only [NewLimiters] makes useful ones.
 type Limiters struct {
@@ -42,10 +43,10 @@ type Limiters struct {
 	ahead []time.Duration // since zero: when the counter will be empty
 }
 
-// NewLimiters returns unused counters, or 6 of 1,024 if deck is zero. Its error wraps
+// NewLimiters returns unused counters, or 6 of 16,384 if deck is zero. Its error wraps
 // [ErrInvalid] if deck can't be dealt.
 func NewLimiters(deck Deck) (*Limiters, error) {
-	deck = cmp.Or(deck, Deck{Of: 1024, Hand: 6})
+	deck = cmp.Or(deck, Deck{Of: 16384, Hand: 6})
 	if err := deck.check("limiters"); err != nil {
 		return nil, err
 	}
@@ -116,11 +117,11 @@ func (m Limit) times(n float64) (burst, cost time.Duration, err error) {
 }
 
 // Permits limits how much each tenant has running at once, with a fixed number of
-// counters, of which each tenant uses a hand. As with [Limiters], no tenant gets more
-// than its limit, and one within its limit is refused only if
-// others have filled every counter of its hand. Here all that run in a counter add
-// up, so there should be several times as many counters as requests run at
-// once, divided by the usual limit and multiplied by the hand.
+// counters, of which each tenant uses a hand. As with [Limiters], no tenant gets
+// more than its limit, and one within its limit is refused only if others
+// have filled every counter of its hand. Here all that runs adds up: a counter holds
+// what runs times the hand, divided by the number of counters, on average; that
+// should be well below the usual limit.
 //
 // Any number of goroutines may use Permits. Only [NewPermits] makes useful ones.
 type Permits struct {
@@ -130,10 +131,10 @@ type Permits struct {
 	running []int
 }
 
-// NewPermits returns unused counters, or 6 of 1,024 if deck is zero. Its error wraps
+// NewPermits returns unused counters, or 6 of 16,384 if deck is zero. Its error wraps
 // [ErrInvalid] if deck can't be dealt.
 func NewPermits(deck Deck) (*Permits, error) {
-	deck = cmp.Or(deck, Deck{Of: 1024, Hand: 6})
+	deck = cmp.Or(deck, Deck{Of: 16384, Hand: 6})
 	if err := deck.check("permits"); err != nil {
 		return nil, err
 	}

@@ -109,3 +109,30 @@ func TestQueuesKeepTheirBooks(t *testing.T) {
 		}
 	}
 }
+
+// Where all queues of a hand are equal, each gets its turn, so tenants whose hands
+// overlap do not all prefer the same one.
+func TestTiesRotate(t *testing.T) {
+	q, err := NewQueues[int](QueuesConfig{Deck: Deck{Of: 16, Hand: 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[int]int{}
+	for i := range 400 {
+		item, err := q.Push("tenant", 1, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[item.queue.index]++
+		q.TryPop()
+		item.Done(0)
+	}
+	if len(got) != 4 {
+		t.Errorf("queues %v, want 4 of them", got)
+	}
+	for index, n := range got {
+		if n != 100 {
+			t.Errorf("queue %d got %d of 400, want 100", index, n)
+		}
+	}
+}
