@@ -150,6 +150,15 @@ func (f *Feed) ask(ctx context.Context, s *source, q question) error {
 	} else if reason, ok := reasonOf(err); ok {
 		f.refuse(s, 0, routemap.Digest{}, reason, err)
 	}
+	if f.fares(ctx, s, q, err) {
+		f.log.Warn("source of maps fails", "source", s.String(), "pull_of_everything", q.whole, "error", err)
+	}
+	return err
+}
+
+// fares notes how s answered a question, and reports whether it has just begun to
+// fail.
+func (f *Feed) fares(ctx context.Context, s *source, q question, err error) (fails bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	trouble := &s.err
@@ -159,17 +168,15 @@ func (f *Feed) ask(ctx context.Context, s *source, q question) error {
 	if err == nil {
 		*trouble = ""
 		s.answer()
-		return nil
+		return false
 	}
 	if errors.Is(err, errEnough) || ctx.Err() != nil {
-		return err // we had enough, not the source
+		return false // we had enough, not the source
 	}
 	s.failures++
-	if *trouble == "" {
-		f.log.Warn("source of maps fails", "source", s.String(), "pull_of_everything", q.whole, "error", err)
-	}
+	fails = *trouble == ""
 	*trouble, s.errAt = err.Error(), time.Now()
-	return err
+	return fails
 }
 
 // manifest asks s for a manifest, for as long as the question lasts.

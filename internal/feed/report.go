@@ -167,20 +167,26 @@ func (r *Reporter) report(ctx context.Context, timeout time.Duration) (left bool
 			return false
 		}
 	}
+	if r.fares(err) {
+		r.log.Warn("report not delivered", "error", err)
+	}
+	return err == nil && body.Leaving
+}
+
+// fares notes how a report fared, and says whether reporting has just begun to fail.
+func (r *Reporter) fares(err error) (fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
 		r.sent++
 		r.answered = time.Now()
 		r.err = ""
-		return body.Leaving
+		return false
 	}
 	r.failed++
-	if r.err == "" {
-		r.log.Warn("report not delivered", "error", err)
-	}
+	fails = r.err == ""
 	r.err = err.Error()
-	return false
+	return fails
 }
 
 func (r *Reporter) body(now time.Time) api.RouterReport {

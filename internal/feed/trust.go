@@ -21,11 +21,14 @@ type Keys interface {
 type KeyringFile struct {
 	path string
 	log  *slog.Logger
+	file func(path string, most int64) ([]byte, error) // reads it
 
-	mu   sync.Mutex
-	text []byte
-	ring routemap.Keyring
-	err  error // of the last time it was read
+	reading sync.Mutex // held while the file is read, which may take long
+	text    []byte     // guarded by reading
+	ring    routemap.Keyring
+
+	mu  sync.Mutex // never held for long
+	err error      // of the last time it was read
 }
 
 // OpenKeyring reads a keyring for the first time. The file must be there and
@@ -34,7 +37,7 @@ func OpenKeyring(path string, log *slog.Logger) (*KeyringFile, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	k := &KeyringFile{path: path, log: log}
+	k := &KeyringFile{path: path, log: log, file: readRegular}
 	text, ring, err := k.read()
 	if err != nil {
 		return nil, err
@@ -44,7 +47,7 @@ func OpenKeyring(path string, log *slog.Logger) (*KeyringFile, error) {
 }
 
 func (k *KeyringFile) read() ([]byte, routemap.Keyring, error) {
-	text, err := readRegular(k.path, maxKeyring)
+	text, err := k.file(k.path, maxKeyring)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,20 +65,22 @@ func (k *KeyringFile) read() ([]byte, routemap.Keyring, error) {
 
 // Keyring returns the keys as they are in the file now.
 func (k *KeyringFile) Keyring() routemap.Keyring {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.reading.Lock()
+	defer k.reading.Unlock()
 	text, ring, err := k.read()
+	k.mu.Lock()
+	before := k.err
+	k.err = err
+	k.mu.Unlock()
 	switch {
 	case err != nil:
-		if k.err == nil || k.err.Error() != err.Error() {
+		if before == nil || before.Error() != err.Error() {
 			k.log.Error("keyring not read; the keys stay as they were", "error", err)
 		}
-		k.err = err
 		return k.ring
-	case k.err != nil:
+	case before != nil:
 		k.log.Info("keyring read again")
 	}
-	k.err = nil
 	if bytes.Equal(text, k.text) {
 		return k.ring
 	}
@@ -84,7 +89,8 @@ func (k *KeyringFile) Keyring() routemap.Keyring {
 	return ring
 }
 
-// Err returns why the file could not be read the last time, or nil.
+// Err returns why the file could not be read the last time, or nil. It waits for no
+// disk.
 func (k *KeyringFile) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
