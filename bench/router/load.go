@@ -4,16 +4,12 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -29,6 +25,7 @@ type loadSpec struct {
 	Warm        time.Duration `json:"warm"`   // before anything counts
 	Window      time.Duration `json:"window"` // in which everything does
 	Processes   []int         `json:"processes"`
+	Core        int           `json:"core"` // of the processes
 }
 
 // A loadResult is what a generator saw within its window.
@@ -36,18 +33,14 @@ type loadResult struct {
 	Requests int           `json:"requests"`
 	All      int           `json:"all"` // with those before the window and after it
 	Window   time.Duration `json:"window"`
-	CPU      time.Duration `json:"cpu"`    // that the proxy's processes took
-	Queued   time.Duration `json:"queued"` // that they could have run, but waited for their core
+	CPU      time.Duration `json:"cpu"`  // that the proxy's processes took
+	Core     time.Duration `json:"core"` // that their core was at work, for whomever
 	P50      time.Duration `json:"p50"`
 	P99      time.Duration `json:"p99"`
 }
 
 // patience is how long the whole of a generator's connections may be silent.
 const patience = 5 * time.Second
-
-// cipher is what all connections over TLS must use, or their costs could not be
-// compared.
-const cipher = tls.TLS_AES_128_GCM_SHA256
 
 // generate makes requests as s says.
 func generate(ctx context.Context, s loadSpec) (loadResult, error) {
@@ -61,10 +54,44 @@ func generate(ctx context.Context, s loadSpec) (loadResult, error) {
 		exchanges = append(exchanges, newExchange(ws[0], all, uint64(i+1)))
 	}
 	m := &meter{spec: s, took: make([]time.Duration, 0, 1<<20)}
-	if ws[0].tls {
-		return generateTLS(ctx, m, exchanges)
+	senders, err := connect(s, ws[0].tls, exchanges)
+	defer func() {
+		for _, s := range senders {
+			_ = syscall.Close(s.fd) // the result is there
+		}
+	}()
+	if err != nil {
+		return loadResult{}, err
 	}
-	return generatePlain(ctx, m, exchanges)
+	return send(ctx, m, senders)
+}
+
+// connect opens a connection for each exchange. It returns those that it opened
+// also when it fails.
+func connect(s loadSpec, secure bool, exchanges []*exchange) (senders []*sender, err error) {
+	roots := x509.NewCertPool()
+	if secure {
+		pem, err := os.ReadFile(s.Roots)
+		if err != nil {
+			return nil, err
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", s.Roots)
+		}
+	}
+	for _, x := range exchanges {
+		one := &sender{exchange: x}
+		if secure {
+			one.fd, one.tls, err = dialTLS(s.Addr, roots)
+		} else {
+			one.fd, err = dial(s.Addr)
+		}
+		if err != nil {
+			return senders, err
+		}
+		senders = append(senders, one)
+	}
+	return senders, nil
 }
 
 // A meter counts what ends within the window.
@@ -78,14 +105,14 @@ type meter struct {
 	took     []time.Duration
 }
 
-// A charge is what the kernel says that processes took.
-type charge struct{ cpu, queued time.Duration }
+// A charge is what the kernel says that processes, and their core, took.
+type charge struct{ cpu, core time.Duration }
 
-func chargeOf(pids []int) (c charge, err error) {
-	if c.queued, err = queuedTime(pids); err != nil {
+func (s loadSpec) charge() (c charge, err error) {
+	if c.core, err = coreTime(s.Core); err != nil {
 		return c, err
 	}
-	c.cpu, err = cpuTime(pids)
+	c.cpu, err = cpuTime(s.Processes)
 	return c, err
 }
 
@@ -100,14 +127,14 @@ func (m *meter) done(now time.Time, took time.Duration) (ended bool, err error) 
 		if now.Sub(m.start) < m.spec.Warm {
 			return false, nil
 		}
-		m.before, err = chargeOf(m.spec.Processes)
+		m.before, err = m.spec.charge()
 		m.from = time.Now()
 	case now.Sub(m.from) < m.spec.Window:
 		m.took = append(m.took, took)
 	case m.to.IsZero():
 		m.took = append(m.took, took)
 		m.to = time.Now()
-		m.after, err = chargeOf(m.spec.Processes)
+		m.after, err = m.spec.charge()
 		return true, err
 	}
 	return !m.to.IsZero(), err
@@ -120,46 +147,40 @@ func (m *meter) result() (loadResult, error) {
 	slices.Sort(m.took)
 	at := func(q float64) time.Duration { return m.took[max(int(math.Ceil(q*float64(len(m.took))))-1, 0)] }
 	return loadResult{
-		Requests: len(m.took), All: m.all, Window: m.to.Sub(m.from), CPU: m.after.cpu - m.before.cpu, Queued: m.after.queued - m.before.queued,
+		Requests: len(m.took), All: m.all, Window: m.to.Sub(m.from), CPU: m.after.cpu - m.before.cpu, Core: m.after.core - m.before.core,
 		P50: at(0.5), P99: at(0.99),
 	}, nil
 }
 
-// A sender is a connection of the generator in cleartext.
+// A sender is a connection of the generator.
 type sender struct {
 	*exchange
+	tls   *secured // nil: in cleartext
 	fd    int
 	out   []byte // could not be written yet
 	sent  time.Time
 	waits bool // until out can be written
 }
 
-func generatePlain(ctx context.Context, m *meter, exchanges []*exchange) (loadResult, error) {
+// send has each sender make one request after the other.
+func send(ctx context.Context, m *meter, senders []*sender) (loadResult, error) {
 	poll, err := newPoller()
 	if err != nil {
 		return loadResult{}, err
 	}
-	var senders []*sender // by descriptor
-	var fresh []*sender
-	for _, x := range exchanges {
-		fd, err := dial(m.spec.Addr)
-		if err != nil {
-			return loadResult{}, err
+	var byFD []*sender
+	for _, s := range senders {
+		for s.fd >= len(byFD) {
+			byFD = append(byFD, nil)
 		}
-		defer func() { _ = syscall.Close(fd) }() // the result is there
-		for fd >= len(senders) {
-			senders = append(senders, nil)
-		}
-		senders[fd] = &sender{exchange: x, fd: fd}
-		fresh = append(fresh, senders[fd])
-		if err := poll.add(fd); err != nil {
+		byFD[s.fd] = s
+		if err := poll.add(s.fd); err != nil {
 			return loadResult{}, err
 		}
 	}
 	m.began(time.Now())
-	for _, s := range fresh {
-		s.out, s.sent = s.next(), time.Now()
-		if err := s.flush(poll); err != nil {
+	for _, s := range senders {
+		if err := s.begin(poll, time.Now()); err != nil {
 			return loadResult{}, err
 		}
 	}
@@ -173,40 +194,67 @@ func generatePlain(ctx context.Context, m *meter, exchanges []*exchange) (loadRe
 		if len(events) > 0 {
 			heard = time.Now()
 		} else if time.Since(heard) > patience {
-			return loadResult{}, fmt.Errorf("no answer for %v, with %d requests under way", patience, len(fresh))
+			return loadResult{}, fmt.Errorf("no answer for %v, with %d requests under way", patience, len(senders))
 		}
 		for _, e := range events {
-			s := senders[e.Fd]
-			n, err := read(s.fd, buffer)
+			s := byFD[e.Fd]
+			answered, err := s.receive(buffer)
 			if err != nil {
-				return loadResult{}, fmt.Errorf("%w with a request under way", err)
+				return loadResult{}, err
 			}
-			if n > 0 {
-				answered, err := s.feed(buffer[:n])
-				if err != nil {
-					return loadResult{}, err
+			if !answered {
+				err = s.flush(poll)
+			} else {
+				now := time.Now()
+				var ended bool
+				if ended, err = m.done(now, now.Sub(s.sent)); ended && err == nil {
+					return m.result()
 				}
-				if answered {
-					now := time.Now()
-					ended, err := m.done(now, now.Sub(s.sent))
-					if err != nil {
-						return loadResult{}, err
-					}
-					if ended {
-						return m.result()
-					}
-					if len(s.out) > 0 {
-						return loadResult{}, errors.New("answered before the request was sent")
-					}
-					s.out, s.sent = s.next(), now
+				if err == nil {
+					err = s.begin(poll, now)
 				}
 			}
-			if err := s.flush(poll); err != nil {
+			if err != nil {
 				return loadResult{}, err
 			}
 		}
 	}
 	return loadResult{}, context.Cause(ctx)
+}
+
+// receive reads what there is, and reports whether it ends an answer.
+func (s *sender) receive(buffer []byte) (answered bool, err error) {
+	n, err := read(s.fd, buffer)
+	if err != nil {
+		return false, fmt.Errorf("%w with a request under way", err)
+	}
+	switch {
+	case n == 0:
+		return false, nil
+	case s.tls == nil:
+		answered, err = s.feed(buffer[:n])
+	default:
+		err = s.tls.open(buffer[:n], func(plain []byte) error {
+			if answered {
+				return fmt.Errorf("%d bytes after the answer", len(plain))
+			}
+			answered, err = s.feed(plain)
+			return err
+		})
+	}
+	if err == nil && answered && len(s.out) > 0 {
+		err = errors.New("answered before the request was sent")
+	}
+	return answered, err
+}
+
+// begin begins the next request.
+func (s *sender) begin(poll *poller, now time.Time) error {
+	s.out, s.sent = s.next(), now
+	if s.tls != nil {
+		s.out = s.tls.seal(s.out)
+	}
+	return s.flush(poll)
 }
 
 func (s *sender) flush(poll *poller) error {
@@ -220,92 +268,6 @@ func (s *sender) flush(poll *poller) error {
 	if waits := len(s.out) > 0; waits != s.waits {
 		s.waits = waits
 		return poll.watchWrite(s.fd, waits)
-	}
-	return nil
-}
-
-// generateTLS has a goroutine for each connection: Go's TLS blocks.
-func generateTLS(ctx context.Context, m *meter, exchanges []*exchange) (loadResult, error) {
-	pem, err := os.ReadFile(m.spec.Roots)
-	if err != nil {
-		return loadResult{}, err
-	}
-	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: certificateName, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return loadResult{}, fmt.Errorf("%s holds no certificate", m.spec.Roots)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var conns []*tls.Conn
-	for range exchanges {
-		c, err := (&tls.Dialer{Config: config, NetDialer: &net.Dialer{Timeout: patience}}).DialContext(ctx, "tcp", m.spec.Addr)
-		if err != nil {
-			return loadResult{}, err
-		}
-		defer func() { _ = c.Close() }() // the result is there
-		conn := c.(*tls.Conn)
-		if used := conn.ConnectionState().CipherSuite; used != cipher {
-			return loadResult{}, fmt.Errorf("the cipher is %s, want %s", tls.CipherSuiteName(used), tls.CipherSuiteName(cipher))
-		}
-		conns = append(conns, conn)
-	}
-	var mu sync.Mutex // guards m
-	var over atomic.Bool
-	m.began(time.Now())
-	var running sync.WaitGroup
-	for i, x := range exchanges {
-		running.Go(func() {
-			err := converse(conns[i], x, &over, func(now time.Time, took time.Duration) error {
-				mu.Lock()
-				defer mu.Unlock()
-				ended, err := m.done(now, took)
-				if ended {
-					over.Store(true)
-				}
-				return err
-			})
-			if err != nil {
-				cancel(err)
-			}
-		})
-	}
-	stop := context.AfterFunc(ctx, func() {
-		for _, c := range conns {
-			_ = c.NetConn().Close() // what fails by it has its cause
-		}
-	})
-	defer stop()
-	running.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return loadResult{}, err
-	}
-	return m.result()
-}
-
-// converse makes requests until it is over.
-func converse(c *tls.Conn, x *exchange, over *atomic.Bool, done func(now time.Time, took time.Duration) error) error {
-	buffer := make([]byte, 32<<10)
-	for sent := time.Now(); !over.Load(); {
-		if err := c.SetDeadline(sent.Add(patience)); err != nil {
-			return err
-		}
-		if _, err := c.Write(x.next()); err != nil {
-			return err
-		}
-		for answered := false; !answered; {
-			n, err := c.Read(buffer)
-			if err != nil {
-				return fmt.Errorf("%w with a request under way", err)
-			}
-			if answered, err = x.feed(buffer[:n]); err != nil {
-				return err
-			}
-		}
-		now := time.Now()
-		if err := done(now, now.Sub(sent)); err != nil {
-			return err
-		}
-		sent = now
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type run struct {
 	P99Millis   float64 `json:"p99_ms"`
 	PeakMiB     float64 `json:"peak_mib"`
 	Busy        float64 `json:"busy"`   // share of the window in which the proxy ran
-	Queued      float64 `json:"queued"` // share in which something else had its core
+	Others      float64 `json:"others"` // share in which something else had its core
 	LoggedShare float64 `json:"logged_share,omitempty"`
 }
 
@@ -132,7 +132,7 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 	if err != nil {
 		return r, err
 	}
-	spec := loadSpec{Workload: w.Name, Addr: set.Plain, Connections: connections, Keys: b.plan.keys, Warm: b.plan.warm, Window: b.plan.window, Processes: pids}
+	spec := loadSpec{Workload: w.Name, Addr: set.Plain, Connections: connections, Keys: b.plan.keys, Warm: b.plan.warm, Window: b.plan.window, Processes: pids, Core: b.plan.core}
 	if w.tls {
 		spec.Addr, spec.Roots = set.TLS, set.Cert
 	}
@@ -153,18 +153,14 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 		P99Millis: float64(got.P99.Microseconds()) / 1000,
 		PeakMiB:   float64(peak) / (1 << 20),
 		Busy:      got.CPU.Seconds() / got.Window.Seconds(),
-		Queued:    got.Queued.Seconds() / got.Window.Seconds(),
+		Others:    max(got.Core-got.CPU, 0).Seconds() / got.Window.Seconds(),
 	}
-	if w.Logged {
+	if w.Logged && !w.socket { // of a WebSocket there is one line, when it ends
 		text, err := os.ReadFile(set.AccessLog)
 		if err != nil {
 			return r, err
 		}
-		want := got.All
-		if w.socket {
-			want = connections // one line each, when it ends
-		}
-		r.LoggedShare = min(float64(bytes.Count(text, []byte("\n")))/float64(want), 1)
+		r.LoggedShare = min(float64(bytes.Count(text, []byte("\n")))/float64(got.All), 1)
 	}
 	return r, nil
 }

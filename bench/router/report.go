@@ -55,15 +55,15 @@ func summarize(w workload, connections int, subject string, runs []run) result {
 			CPUMicros: of(cpu), PerSecond: of(func(r run) float64 { return r.PerSecond }),
 			P50Millis: of(func(r run) float64 { return r.P50Millis }), P99Millis: of(func(r run) float64 { return r.P99Millis }),
 			PeakMiB: of(func(r run) float64 { return r.PeakMiB }), Busy: of(func(r run) float64 { return r.Busy }),
-			Queued:      of(func(r run) float64 { return r.Queued }),
+			Others:      of(func(r run) float64 { return r.Others }),
 			LoggedShare: of(func(r run) float64 { return r.LoggedShare }),
 		},
 		Least: slices.MinFunc(runs, func(a, b run) int { return compare(a.CPUMicros, b.CPUMicros) }).CPUMicros,
 		Most:  slices.MaxFunc(runs, func(a, b run) int { return compare(a.CPUMicros, b.CPUMicros) }).CPUMicros,
 	}
-	res.Short = w.Logged && res.Median.LoggedShare < 0.99
-	res.Unbusy = res.Median.Busy+res.Median.Queued < 0.9
-	res.Disturbed = res.Median.Queued > 0.05
+	res.Short = w.Logged && !w.socket && res.Median.LoggedShare < 0.99
+	res.Unbusy = res.Median.Busy+res.Median.Others < 0.9
+	res.Disturbed = res.Median.Others > 0.1
 	return res
 }
 
@@ -178,7 +178,7 @@ func (r report) table(w io.Writer) error {
 			mark, unbusy = mark+" *", true
 		}
 		if one.Disturbed {
-			mark, disturbed = mark+fmt.Sprintf(" +%.0f%%", 100*one.Median.Queued), true
+			mark, disturbed = mark+fmt.Sprintf(" +%.0f%%", 100*one.Median.Others), true
 		}
 		if one.Short {
 			mark, short = mark+fmt.Sprintf(" (%.0f %% logged)", 100*one.Median.LoggedShare), true

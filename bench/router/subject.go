@@ -89,7 +89,7 @@ func moduleVersion(path, module string) string {
 	if err != nil {
 		return "unknown"
 	}
-	for _, d := range info.Deps {
+	for _, d := range append(info.Deps, &info.Main) {
 		if d.Path == module {
 			return module + " " + d.Version + " (" + info.GoVersion + ")"
 		}

@@ -34,32 +34,30 @@ func cpuTime(pids []int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// queuedTime returns the time, so far, that the threads of processes could have
-// run but had to wait for a core.
-func queuedTime(pids []int) (sum time.Duration, err error) {
-	for _, pid := range pids {
-		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/schedstat", pid))
-		if err != nil {
-			return 0, err
-		}
-		for _, stat := range stats {
-			text, err := os.ReadFile(stat)
-			if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-				continue // the thread has ended
-			}
-			if err != nil {
-				return 0, err
-			}
-			if f := strings.Fields(string(text)); len(f) > 1 {
-				n, err := strconv.ParseInt(f[1], 10, 64)
-				if err != nil {
-					return 0, fmt.Errorf("%s: %w", stat, err)
-				}
-				sum += time.Duration(n)
-			}
-		}
+// coreTime returns how long a core has been at work so far, for whomever.
+func coreTime(core int) (time.Duration, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
 	}
-	return sum, nil
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 9 || f[0] != fmt.Sprintf("cpu%d", core) {
+			continue
+		}
+		var sum time.Duration
+		for i, field := range f[1:9] { // user, nice, system, idle, iowait, irq, softirq, steal
+			n, err := strconv.ParseInt(field, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("/proc/stat: %w", err)
+			}
+			if i != 3 && i != 4 {
+				sum += time.Duration(n) * 10 * time.Millisecond
+			}
+		}
+		return sum, nil
+	}
+	return 0, fmt.Errorf("/proc/stat has no core %d", core)
 }
 
 // peakMemory returns the bytes that processes had in memory at most, each by
