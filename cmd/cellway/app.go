@@ -66,6 +66,7 @@ things out (demo, up), and everything that can be asked of a control plane.
 The control plane's address comes from --url, from CELLWAY_URL, or from the current
 context; without any of them it is http://127.0.0.1:7700.`,
 		Example: `  cellway up
+  cellway status
   cellway cell list
   cellway drain cell-002 --reason "disk is dying" --wait routers
   cellway explain acme`,
@@ -103,7 +104,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	}
 	add("try", a.demoCommand(), a.upCommand())
 	root.AddCommand(a.partCommands()...) // hidden: what the demo's processes run
-	add("fleet", a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
+	add("fleet", a.statusCommand(), a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
 	add("map", a.mapCommand(), a.routerCommand(), a.explainCommand(), a.locateCommand())
 	add("keep", a.alarmsCommand(), a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())
 	root.AddCommand(a.versionCommand(), exitCodesTopic())

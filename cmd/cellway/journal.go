@@ -180,23 +180,6 @@ func (a *app) changeCommand() *cobra.Command {
 	}
 }
 
-func (a *app) alarmsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "alarms", Aliases: []string{"alarm"}, Short: "what a person should look at", Args: exactly(), Example: "  cellway alarms",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			now := time.Now()
-			t := newTable("alarm", "subject", "since", "message")
-			return showList(a, cl.Alarms(cmd.Context()), "nothing needs a look", t, func(x api.Alarm) []string {
-				return []string{x.Code, x.Subject, age(now, x.Since), x.Message}
-			})
-		},
-	}
-}
-
 func (a *app) backupCommand() *cobra.Command {
 	var out string
 	c := &cobra.Command{

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/internal/boot"
+)
+
+func TestEveryAlarmHasItsMend(t *testing.T) {
+	text, err := os.ReadFile("../../internal/control/alarms.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, m := range regexp.MustCompile(`AlarmCode = "([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+		known[m[1]] = true
+		if mends[m[1]] == "" {
+			t.Errorf("alarm %s has no mend", m[1])
+		}
+	}
+	for code := range mends {
+		if !known[code] {
+			t.Errorf("there is no alarm %s to mend", code)
+		}
+	}
+	if len(known) < 10 {
+		t.Errorf("only %d alarms were found", len(known))
+	}
+}
+
+func TestAMendNamesWhatTheAlarmIsAbout(t *testing.T) {
+	got := mended([]api.Alarm{{Code: "router_missing", Subject: "router/eu-1"}, {Code: "of_tomorrow", Subject: "x"}})
+	if !strings.HasSuffix(got[0].Mend, "cellway router forget eu-1") || got[1].Mend == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestALargeFleetIsStillOneGlance(t *testing.T) {
+	var o overview
+	for range 200 {
+		o.Cells = append(o.Cells, overviewCell{ID: "cell-x", State: 1, Admit: 100})
+	}
+	o.Cells[7].Admit = 5
+	var out strings.Builder
+	a := &app{output: "table", out: boot.NewOutput(&out)}
+	a.tellOverview(o, time.Now())
+	if n := strings.Count(out.String(), "\n"); n > 15 || !strings.Contains(out.String(), "and 199 more, active and admitting 100 %") || !strings.Contains(out.String(), "█·········") {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}
