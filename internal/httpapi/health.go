@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -35,12 +36,13 @@ func (s *Server) readyz(q *request) (*answer, error) {
 	if _, err := s.service.HasTokens(q.Context()); err != nil {
 		return nil, err
 	}
-	text := "ok\n"
+	var text strings.Builder
+	text.WriteString("ok\n")
 	trouble := s.service.StoreTrouble()
 	for _, what := range slices.Sorted(maps.Keys(trouble)) {
-		text += fmt.Sprintf("the store fails %s since %s; see the alarms\n", what, trouble[what].UTC().Format(time.RFC3339))
+		fmt.Fprintf(&text, "the store fails %s since %s; see the alarms\n", what, trouble[what].UTC().Format(time.RFC3339))
 	}
-	return plain(text), nil
+	return plain(text.String()), nil
 }
 
 func (s *Server) openapi(q *request) (*answer, error) {

@@ -121,8 +121,7 @@ func (n *nameCheck) fields(t reflect.Type) map[string]reflect.Type {
 	}
 	fields := map[string]reflect.Type{}
 	n.known[t] = fields
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch inner := plainType(f.Type); {
 		case f.Tag.Get("json") == "-":
