@@ -138,3 +138,9 @@ func TestCPUTimeCountsWhatIsSpent(t *testing.T) {
 		t.Errorf("the clock says %v, getrusage %v (%v)", now, all, err)
 	}
 }
+
+func TestAPeerThatCannotBeHadSaysWhy(t *testing.T) {
+	if path, err := (workshop{stderr: io.Discard}).peer(t.Context(), "no-such-proxy"); err == nil || err.Error() != "it is not installed" {
+		t.Errorf("%q, %v", path, err)
+	}
+}

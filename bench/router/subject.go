@@ -36,6 +36,9 @@ type settings struct {
 	Plain, TLS, Admin string // host:port
 	Cells             []namedCell
 	Idle              int    // unused connections to a cell that are kept
+	Clients           int    // more connections of clients than there will be
+	Sockets           int    // more connections than there will be
+	Files             uint64 // that a process may have open
 	Cert, Key, Both   string // files
 	AccessLog         string // file, or ""
 	Root              bool
