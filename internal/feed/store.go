@@ -327,7 +327,10 @@ func (s *Store) keep(a *accepted) error {
 	if err != nil {
 		return err
 	}
-	return s.prune(nameOf(a.m.Manifest()))
+	if err := s.prune(nameOf(a.m.Manifest())); err != nil {
+		s.trouble.note(s.log, "remove old maps", err) // the map is kept; the next time removes them
+	}
+	return nil
 }
 
 // write writes the files of an accepted version, the base only if it is not there

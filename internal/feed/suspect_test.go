@@ -508,6 +508,34 @@ func TestTheLastMapIsKept(t *testing.T) {
 	})
 }
 
+// What can't be removed is no reason to write again what is there.
+func TestAMapIsKeptThoughOldOnesStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		creates := 0
+		b.src.set(b.pub.base())
+		b.startOn(stepDisk{b.disk, func(what string, do func() error) error {
+			if strings.HasPrefix(what, "remove "+keptPrefix) {
+				return errors.New("read-only")
+			}
+			if strings.HasPrefix(what, "create "+tempPrefix+keptPrefix) {
+				creates++
+			}
+			return do()
+		}}, []Source{b.src})
+		for range 3 {
+			b.wait(2 * time.Second)
+			b.src.set(b.pub.overlay())
+		}
+		b.wait(10 * time.Minute)
+		st := b.feed.Status()
+		if st.Unkept || creates != 4 || !strings.Contains(st.Disk.Last, "read-only") {
+			t.Errorf("unkept %v, %d written, trouble %+v", st.Unkept, creates, st.Disk)
+		}
+		b.end()
+	})
+}
+
 // A full disk is loud, and written to again until it takes the map.
 func TestAFullDiskIsWrittenToAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
