@@ -45,7 +45,7 @@ The demo ends with its script. With --script none nothing is played by itself, a
 --keep the fleet stays after the script: both until you quit.
 
 Nothing is left behind: all files are in a temporary folder, and all processes end
-with this one.`,
+with this one, even if it is killed; then the next demo removes the folder.`,
 		Example: `  cellway demo
   cellway demo --script kill-cell,shared-fate --for 20s
   cellway demo --script all --for 60s -o json

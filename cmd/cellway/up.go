@@ -16,6 +16,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/controld"
 	"github.com/cellway/cellway/internal/routerd"
 	"github.com/spf13/cobra"
@@ -71,10 +72,11 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	}
 	dir, store := u.dir, controld.Memory
 	if dir == "" {
-		if dir, err = os.MkdirTemp("", "cellway-up-"); err != nil {
+		var remove func() error
+		if dir, remove, err = boot.TempDir("cellway-up-"); err != nil {
 			return err
 		}
-		defer os.RemoveAll(dir)
+		defer func() { err = errors.Join(err, remove()) }()
 	} else {
 		store = filepath.Join(dir, "fleet.db")
 	}

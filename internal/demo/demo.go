@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/demo/act"
 	"github.com/cellway/cellway/internal/demo/fleet"
 	"github.com/cellway/cellway/internal/demo/load"
@@ -107,12 +108,12 @@ func Run(ctx context.Context, cfg Config) (report.Report, error) {
 		}
 		cfg.Path = path
 	}
-	dir, err := os.MkdirTemp("", "cellway-demo-")
+	dir, remove, err := boot.TempDir("cellway-demo-")
 	if err != nil {
 		return report.Report{}, err
 	}
 	rep, err := run(ctx, cfg, acts, dir)
-	return rep, errors.Join(err, os.RemoveAll(dir))
+	return rep, errors.Join(err, remove())
 }
 
 func run(ctx context.Context, cfg Config, acts []act.Act, dir string) (report.Report, error) {

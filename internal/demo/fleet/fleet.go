@@ -45,7 +45,7 @@ const TenantHeader = "X-Tenant-Id"
 
 // A Config says how large a fleet is and where it lives.
 type Config struct {
-	Dir     string             // for all files; must exist and be empty
+	Dir     string             // for all files; must exist
 	Path    string             // the executable that plays every part
 	Cells   int                // if zero, 4; at least 2
 	Routers int                // if zero, 2
