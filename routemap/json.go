@@ -8,14 +8,15 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/cellway/cellway"
 )
 
 // ParseContent reads what [Content.Format] writes: a whole map in JSON, as
-// people edit it. A field that is unknown or stands twice is refused, as is
-// anything behind the end. What the content means is checked by [Build]. The
-// error wraps [cellway.ErrInvalid] and names the line.
+// people edit it. A field that is unknown, differs in case or stands twice is
+// refused, as is anything behind the end. What the content means is checked by
+// [Build]. The error wraps [cellway.ErrInvalid] and names the line.
 func ParseContent(text []byte) (Content, error) {
 	bad := func(at int64, err error) error {
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
@@ -51,9 +52,9 @@ func ParseContent(text []byte) (Content, error) {
 	return c, nil
 }
 
-// A fieldCheck refuses objects in which a field stands twice: JSON would
-// silently drop the first. Names that differ only in case are one field, but
-// not one tag.
+// A fieldCheck refuses objects in which a field stands twice, or is written in
+// another case: package json would silently drop the first of two, and take one
+// for the other. Tags are named as people like.
 type fieldCheck struct {
 	*json.Decoder
 	first map[string]int64 // where each field stands first
@@ -80,15 +81,14 @@ func (c *fieldCheck) value(of string, depth int) error {
 			if _, ok := c.first[name]; !ok {
 				c.first[name] = c.InputOffset()
 			}
-			field := strings.ToLower(name)
-			if of == "tags" {
-				field = name
+			if of != "tags" && strings.ContainsFunc(name, func(r rune) bool { return unicode.IsUpper(r) || r > unicode.MaxASCII }) {
+				return fmt.Errorf("unknown field %q; fields are written in lower case", name)
 			}
-			if seen[field] {
+			if seen[name] {
 				return fmt.Errorf("%q stands twice", name)
 			}
-			seen[field] = true
-			if err := c.value(field, depth+1); err != nil {
+			seen[name] = true
+			if err := c.value(name, depth+1); err != nil {
 				return err
 			}
 		}
