@@ -41,11 +41,15 @@ var arrows = []arrow{
 	// The centre: words and arithmetic.
 	{pkg: "", never: noIO},
 	{pkg: "/shuffle", pure: true, never: noIO},
+	{pkg: "/shuffle/registrytest", may: list("/shuffle", "/internal/fault"), never: map[string]string{
+		"/internal/store": "it holds any store to the contract and knows none",
+	}},
 	{pkg: "/routemap", pure: true, may: list("")},
 	{pkg: "/placement", pure: true, may: list("", "/routemap")},
 	{pkg: "/internal/move", pure: true, may: list("", "/routemap")},
 	{pkg: "/internal/rollout", pure: true, may: list("", "/routemap")},
-	{pkg: "/internal/sim", pure: true, may: list("", "/routemap", "/placement", "/shuffle", "/internal/move", "/internal/rollout")},
+	{pkg: "/internal/sim", pure: true, may: list("", "/routemap", "/placement", "/shuffle", "/internal/move", "/internal/rollout", "/internal/pysample")},
+	{pkg: "/internal/pysample", pure: true, never: noIO},
 	{pkg: "/api", may: list(""), never: map[string]string{"net/http": "wire types travel over any transport"}},
 
 	// The path of a request.
@@ -179,7 +183,7 @@ var decides = map[string]string{
 }
 
 // forTests lists the packages that only tests may link.
-var forTests = []string{"/cellwaytest", "/internal/fault", "/internal/memnet", "/internal/store/faultstore", "/internal/store/storetest"}
+var forTests = []string{"/cellwaytest", "/internal/fault", "/internal/memnet", "/internal/store/faultstore", "/internal/store/storetest", "/shuffle/registrytest"}
 
 func list(s ...string) []string { return s }
 
