@@ -187,10 +187,19 @@ func identity(h http.Header) (id Identity, err error) {
 }
 
 // strip removes the router's headers, and what looks like them to a server
-// that takes an underscore for a hyphen.
+// that keeps fields in environment variables: there all bytes but letters and
+// digits are one.
 func strip(h http.Header) {
 	for name := range h {
-		plain := strings.ReplaceAll(strings.ToLower(name), "_", "-")
+		plain := strings.Map(func(c rune) rune {
+			switch {
+			case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+				return c
+			case 'A' <= c && c <= 'Z':
+				return c + 'a' - 'A'
+			}
+			return '-'
+		}, name)
 		if plain == "x-tenant-id" || strings.HasPrefix(plain, "x-cell-") {
 			delete(h, name)
 		}

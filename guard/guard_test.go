@@ -147,7 +147,7 @@ func TestRequestWithoutAKeyKeepsItsTenantHeader(t *testing.T) {
 
 func TestDirectRequestsPassStripped(t *testing.T) {
 	direct := func(c *guard.Config) { c.Direct = true }
-	r := routed("X-Cell-Other", "x", "X_Cell_Id", "cell-001", "x_tenant_id", "evil", "X-Celluloid", "stays", "Authorization", "stays")
+	r := routed("X-Cell-Other", "x", "X_Cell_Id", "cell-001", "x_tenant_id", "evil", "X.Tenant.Id", "evil", "X~Cell~Key", "evil", "X-Celluloid", "stays", "Authorization", "stays")
 	r.RemoteAddr = "192.0.2.1:99"
 	s, rec, _ := ask(t, r, direct)
 	if rec.Code != 200 || s.routed || len(s.header) != 2 || s.header.Get("Authorization") == "" || s.header.Get("X-Celluloid") == "" {
