@@ -38,6 +38,7 @@ func (w *work) checkEndpoints() error {
 			case seen[a] != "":
 				return fmt.Errorf("cell %s: endpoints %s and %s are one address: %w", id, seen[a], e, cellway.ErrInvalid)
 			case had[a]:
+				seen[a] = e
 			case gets[a] != "":
 				return sharedEndpoint(id, e, gets[a])
 			default:

@@ -45,9 +45,11 @@ func TestCellsShareNoEndpoint(t *testing.T) {
 		_, _, err := s.PutCell(t.Context(), by, two, 1)
 		sharedRefused(t, err, "cell-002", "cell-001", "127.0.0.1:9001")
 		// One place twice in a cell.
-		two.Endpoints = []string{"http://a.example:80", "http://A.example:80"}
-		if _, _, err := s.PutCell(t.Context(), by, two, 1); !errors.Is(err, cellway.ErrInvalid) || !strings.Contains(err.Error(), "one address") {
-			t.Errorf("one address twice: %v", err)
+		for _, endpoints := range [][]string{{"http://a.example:80", "http://A.example:80"}, {cell(2).Endpoints[0], "https://127.0.0.1:9002"}} {
+			two.Endpoints = endpoints
+			if _, _, err := s.PutCell(t.Context(), by, two, 1); !errors.Is(err, cellway.ErrInvalid) || !strings.Contains(err.Error(), "one address") {
+				t.Errorf("%v: %v", endpoints, err)
+			}
 		}
 		// Its own may stay, and others come.
 		two.Endpoints = append(cell(2).Endpoints, "http://10.0.0.2:80")
