@@ -97,7 +97,7 @@ func (h *AnswerHead) judge(method []byte) Reason {
 			h.Close = h.Close || hasListToken(value, "close")
 			h.Upgrade = h.Upgrade || hasListToken(value, "upgrade")
 			keepAlive = keepAlive || hasListToken(value, "keep-alive")
-		case bytes.IndexByte(name, '_') >= 0 && framesMessage(name):
+		case hasOddByte(name) && framesMessage(name):
 			return ReasonLookalike
 		}
 	}

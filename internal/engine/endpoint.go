@@ -30,6 +30,7 @@ type endpoint struct {
 	conns   atomic.Int64  // connections, those that are idle included
 	gone    atomic.Bool   // no longer in the map
 
+	links      links           // those of the own path: HTTP/1.1
 	plain      *http.Transport // HTTP/1.1, or over TLS what ALPN says
 	switchable *http.Transport // HTTP/1.1 only, for upgrades; plain where that is the same
 	grpc       *http.Transport // HTTP/2 also in cleartext; plain over TLS
@@ -47,6 +48,7 @@ func newEndpoint(p *Pool, name string) (*endpoint, error) {
 	}
 	cfg := p.all.cfg
 	e := &endpoint{name: name, scheme: u.Scheme, authority: u.Host, host: u.Hostname(), port: uint16(port), pool: p, cfg: cfg, buffers: &p.all.buffers}
+	e.links.e = e
 	e.breaker = cfg.newBreaker(1, max(2, cfg.Breaker.Timeouts/2))
 	if a, err := netip.ParseAddr(e.host); err == nil {
 		e.literal = []netip.Addr{a}
@@ -92,6 +94,7 @@ func (e *endpoint) transport(http1, http2, clear2 bool) *http.Transport {
 
 // closeIdle closes the connections that carry nothing.
 func (e *endpoint) closeIdle() {
+	e.links.closeIdle()
 	e.plain.CloseIdleConnections()
 	e.switchable.CloseIdleConnections()
 	e.grpc.CloseIdleConnections()

@@ -41,6 +41,10 @@ type Options struct {
 	// header has been cleaned. If nil, it goes as it is.
 	Answer func(status int, h http.Header)
 
+	// Edit edits the messages of a [Call] on their way. If nil, they go as they
+	// are.
+	Edit Editor
+
 	// KeepCellHeaders lets the X-Cell-* fields of the cell's answer through.
 	KeepCellHeaders bool
 

@@ -22,6 +22,18 @@ type gate struct {
 	queue list.List // of chan struct{}, closed when its owner is let in
 }
 
+// tryEnter lets the caller in if there is room and nobody waits. It must leave
+// then.
+func (g *gate) tryEnter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.in >= g.limit || g.queue.Len() > 0 {
+		return false
+	}
+	g.in++
+	return true
+}
+
 // enter returns nil when the caller is in and must leave; errFull when there
 // is no room, or none in time; the cause of ctx's end otherwise.
 func (g *gate) enter(ctx context.Context) error {

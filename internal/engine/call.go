@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// A Call is one request of a client over HTTP/1 and its answer. It belongs to
+// the goroutine that serves it, and to nobody when [Handler.ServeCall] has
+// returned; so do all strings and slices that its methods return, for its memory
+// is used again.
+type Call struct {
+	// Local is the handler's own. It is kept for other calls, of whatever
+	// connection, which one after the other use the same memory.
+	Local any
+
+	c    *client
+	in   inbuf
+	head Head
+	size int // of the head
+	at   time.Time
+
+	out    []byte // what is to be sent
+	fields fields // of a message on its way
+	values []string
+	rep    Report
+	pool   *Pool
+	o      *Options
+	body   body
+	reply  reply
+	answer answerBody
+	tried  []*endpoint
+
+	answered bool // an answer has begun
+	broken   bool // it will not be whole
+	placed   bool // it has a place among the cell's requests
+	interims int  // how many interim answers there were
+	fd       int  // of the connection, within a turn of its poller; otherwise -1
+	closing  bool // the connection ends after it
+}
+
+// lease returns a Call for a connection.
+func (s *Server) lease(c *client) *Call {
+	k, ok := s.calls.Get().(*Call)
+	if !ok {
+		k = &Call{}
+		k.in.from = &s.pools
+		k.body.c, k.answer.c, k.reply.c = k, k, k
+	}
+	k.c = c
+	return k
+}
+
+// giveBack ends that.
+func (s *Server) giveBack(k *Call) {
+	k.in.reset()
+	k.c = nil
+	if cap(k.out) > 4*smallBuffer || cap(k.fields.lines)+cap(k.head.Fields)+cap(k.reply.head.Fields) > 1024 {
+		return // an odd one; the next shall not carry its memory
+	}
+	s.calls.Put(k)
+}
+
+// begin takes in the head, which has that many bytes.
+func (k *Call) begin(length int) Reason {
+	k.at = time.Now()
+	k.size, k.fd = length, k.c.fd
+	k.answered, k.broken, k.closing, k.interims = false, false, false, 0
+	if r := k.head.Parse(k.in.bytes()[:length], k.c.srv.limits); r != OK {
+		return r
+	}
+	k.body.begin()
+	k.c.enter(atWork, int64(k.at.Sub(k.c.srv.epoch)))
+	return OK
+}
+
+// refuse makes k a call without a head.
+func (k *Call) refuse() {
+	k.at, k.size, k.fd = time.Now(), 0, -1
+	k.answered, k.broken, k.closing = false, false, true
+	k.head = Head{Fields: k.head.Fields[:0], Length: -1, Close: true, Minor: 1}
+	k.in.start, k.in.end = 0, 0
+	k.body.begin()
+	k.c.enter(atWork, int64(k.at.Sub(k.c.srv.epoch)))
+}
+
+// whole reports whether nothing more is to be read from the client to serve the
+// call.
+func (k *Call) whole() bool {
+	return k.body.kind != bodyStreamed && !k.head.Upgrade
+}
+
+// end ends the call and returns what its connection does next.
+func (k *Call) end() action {
+	c := k.c
+	c.mu.Lock()
+	if c.tracked {
+		c.tracked, c.tunnel, c.key, c.cell, c.link, c.cause, c.ended = false, false, "", "", nil, nil, nil
+		if c.late {
+			c.late = false
+			c.unlimitLocked()
+		}
+	}
+	c.mu.Unlock()
+	k.pool, k.o = nil, nil
+	k.rep.Err = nil
+	rest := k.body.end()
+	c.enter(atIdle, c.srv.now())
+	switch {
+	case k.broken || !k.answered:
+		return toDestroy
+	case k.rep.Tunnel:
+		k.rep.Tunnel = false
+		return toClose
+	case rest:
+		return toLinger
+	case k.closing || k.head.Close:
+		return toLinger
+	}
+	return toRead
+}
+
+// Head returns the request's head.
+func (k *Call) Head() *Head { return &k.head }
+
+// Values returns the values of the named field, as [Header] does.
+func (k *Call) Values(name string) []string {
+	k.values = appendValues(k.values[:0], k.head.Fields, name)
+	return k.values
+}
+
+// Began returns when the head had arrived.
+func (k *Call) Began() time.Time { return k.at }
+
+// Peer returns the address of the connection's other end; the zero AddrPort if
+// it has none.
+func (k *Call) Peer() netip.AddrPort { return k.c.peer }
+
+// Secure reports whether the connection is one of TLS.
+func (k *Call) Secure() bool { return k.c.secure }
+
+// HasBody reports whether the request has a body.
+func (k *Call) HasBody() bool { return k.body.kind != bodyNone }
+
+// Track makes the call known to [Server.Sweep], as one for key that goes to
+// cell, in place of what it was known as before. key is not kept beyond the
+// call.
+func (k *Call) Track(key cellway.Key, cell cellway.CellID) {
+	c := k.c
+	c.mu.Lock()
+	c.tracked, c.key, c.cell = true, key, cell
+	c.mu.Unlock()
+}
+
+// Done is closed when the call is to end early, because somebody has ended it.
+func (k *Call) Done() <-chan struct{} {
+	c := k.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended == nil {
+		c.tracked = true
+		c.ended = make(chan struct{})
+		if c.cause != nil {
+			close(c.ended)
+		}
+	}
+	return c.ended
+}
+
+// cause returns why the call was ended, or nil.
+func (k *Call) cause() error {
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	return k.c.cause
+}
+
+// context returns a context that ends with the call, for what needs one.
+func (k *Call) context() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := k.Done()
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case <-done:
+			cancel(k.cause())
+		case <-stop:
+		}
+	}()
+	return ctx, func() { cancel(errDone); close(stop) }
+}
+
+// calm lets the connection be used again for an answer after the call was
+// ended.
+func (k *Call) calm() {
+	c := k.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tracked, c.cause = true, nil
+	if c.late && !c.doomed {
+		c.late = false
+		c.conn.SetDeadline(time.Time{})
+	}
+}
+
+// CloseAfter has the connection closed after the answer.
+func (k *Call) CloseAfter() { k.closing = true }
+
+// Header returns the header, empty at first, of an answer that is not a cell's:
+// see [Call.Answer].
+func (k *Call) Header() Header {
+	k.fields.reset()
+	return &k.fields
+}
+
+// Answer sends an answer that is not a cell's, with the fields of the last
+// Header. Date, Content-Length and Connection are seen to. It returns how many
+// bytes of the body went out: none for HEAD.
+func (k *Call) Answer(status int, body []byte) (sent int64) {
+	if k.answered {
+		return 0
+	}
+	k.answered = true
+	if k.body.unread() {
+		k.closing = true // nobody can say what the rest would be taken for
+	}
+	bodyless := string(k.head.Method) == http.MethodHead
+	k.takeConnection()
+	k.out = k.appendStatus(k.out[:0], status, bytesOf(http.StatusText(status)))
+	k.out = appendLines(k.out, k.fields.lines)
+	k.out = k.appendDate(k.out)
+	k.out = appendLength(k.out, int64(len(body)))
+	k.out = k.appendConnection(k.out)
+	head := len(k.out)
+	if !bodyless {
+		k.out = append(k.out, body...)
+	}
+	n, err := k.write(k.out, atAnswer)
+	if err != nil {
+		k.broken = true
+	}
+	return int64(max(0, n-head))
+}
+
+// write writes b to the client. If that takes long it counts as that stage.
+func (k *Call) write(b []byte, s stage) (n int, err error) {
+	c := k.c
+	if k.fd >= 0 {
+		n, err = writeDescriptor(k.fd, b)
+		if n == len(b) || err != nil && err != errAgain {
+			return n, err
+		}
+	}
+	if s == atAnswer {
+		k.calm()
+	}
+	c.enter(s, c.srv.now())
+	more, err := c.conn.Write(b[n:])
+	if s == atWrite {
+		c.enter(atStream, c.srv.now())
+	}
+	return n + more, err
+}

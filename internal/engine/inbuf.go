@@ -1,0 +1,68 @@
+package engine
+
+// An inbuf holds bytes that were read and what was made of them refers to. It is
+// small until something does not fit.
+type inbuf struct {
+	from    *buffers
+	mem     *[]byte // what buf was lent as; nil if it has grown, or there is none
+	buf     []byte
+	start   int // the bytes not taken in yet are buf[start:end]
+	end     int
+	scanned int // of these, how many belong to an unfinished head and were scanned
+}
+
+func (b *inbuf) bytes() []byte { return b.buf[b.start:b.end] }
+
+func (b *inbuf) empty() bool { return b.start == b.end }
+
+// space returns room for more bytes. What was taken in before is no longer
+// needed when it is called.
+func (b *inbuf) space() []byte {
+	b.room(1)
+	return b.buf[b.end:]
+}
+
+// add appends bytes.
+func (b *inbuf) add(more []byte) {
+	b.room(len(more))
+	b.end += copy(b.buf[b.end:], more)
+}
+
+// room makes room for n bytes.
+func (b *inbuf) room(n int) {
+	if b.buf == nil {
+		b.mem = b.from.getSmall()
+		b.buf = *b.mem
+	}
+	if b.start == b.end {
+		b.start, b.end = 0, 0
+	}
+	if len(b.buf)-b.end >= n {
+		return
+	}
+	if b.start > 0 {
+		b.end = copy(b.buf, b.bytes())
+		b.start = 0
+	}
+	if need := b.end + n; need > len(b.buf) {
+		buf := make([]byte, max(need, 2*len(b.buf)))
+		copy(buf, b.buf[:b.end])
+		b.giveBack()
+		b.buf = buf
+	}
+}
+
+// giveBack gives the memory back, whatever it holds.
+func (b *inbuf) giveBack() {
+	if b.mem != nil {
+		b.from.putSmall(b.mem)
+		b.mem = nil
+	}
+	b.buf = nil
+}
+
+// reset empties b and gives its memory back.
+func (b *inbuf) reset() {
+	b.giveBack()
+	b.start, b.end, b.scanned = 0, 0, 0
+}

@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// A Handler answers the calls of a [Server].
+type Handler interface {
+	// ServeCall serves one request, by [Call.Forward] or [Call.Answer]. When it
+	// returns and no answer has begun, the connection is closed without one.
+	ServeCall(c *Call)
+	// RefuseCall answers a request whose head could not be read in one way. The
+	// call has no head.
+	RefuseCall(c *Call, r Reason)
+}
+
+// A ServerConfig says how a [Server] works.
+type ServerConfig struct {
+	// Handler answers calls. It must be given.
+	Handler Handler
+
+	// Checker has the limits and timeouts of clients' heads. If nil, those of
+	// the zero CheckerConfig hold.
+	Checker *Checker
+
+	// AnswerTimeout is how long a client may take none of an answer that is
+	// not a cell's. If zero, 30 s.
+	AnswerTimeout time.Duration
+
+	// State is told when a connection begins its first request, when it is
+	// taken over by a tunnel, and when it is idle again. If nil, nobody is.
+	State func(c net.Conn, s http.ConnState)
+
+	// Log is for faults of the server, never for single requests. If nil,
+	// nothing is logged.
+	Log *slog.Logger
+}
+
+// A Server serves clients over HTTP/1.1 and 1.0. Connections of HTTP/2 go to
+// the listener that [Server.HTTP2] returns, for an http.Server. Its methods may
+// be called at any time from any goroutine.
+type Server struct {
+	cfg    ServerConfig
+	limits HeadLimits
+	epoch  time.Time // the zero of the times of connections
+	calls  sync.Pool // of *Call
+	pools  buffers
+	other  *handedOver
+	date   dater
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	clients   map[*client]struct{}
+	sweeping  bool
+	tick      time.Duration // between two looks at all connections
+	gone      chan struct{} // closed when no connection is left after closing
+	closing   atomic.Bool
+	timer     *time.Timer
+}
+
+// NewServer returns a Server. It starts nothing: see [Server.Serve].
+func NewServer(cfg ServerConfig) *Server {
+	if cfg.Checker == nil {
+		cfg.Checker = NewChecker(CheckerConfig{})
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.AnswerTimeout = or(cfg.AnswerTimeout, 30*time.Second)
+	k := cfg.Checker
+	s := &Server{
+		cfg: cfg, limits: k.limits(), epoch: time.Now(),
+		listeners: make(map[net.Listener]struct{}), clients: make(map[*client]struct{}),
+	}
+	s.tick = tickFor(k.headTimeout(), k.idleTimeout(), cfg.AnswerTimeout)
+	s.other = &handedOver{conns: make(chan net.Conn), done: make(chan struct{})}
+	return s
+}
+
+// now returns the time since the epoch.
+func (s *Server) now() int64 { return int64(time.Since(s.epoch)) }
+
+// ErrServerClosed is returned by [Server.Serve] after [Server.Shutdown] or
+// [Server.Close].
+var ErrServerClosed = http.ErrServerClosed
+
+// Serve accepts connections of l, which may be one of a [Checker], until the
+// server is shut down. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	if !s.listen(l) {
+		return ErrServerClosed
+	}
+	defer s.unlisten(l)
+	pause := time.Duration(0)
+	for {
+		c, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			s.take(c)
+			continue
+		case s.closing.Load():
+			return ErrServerClosed
+		}
+		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Temporary() { //nolint:staticcheck // as net/http does: descriptors may be free again soon
+			return err
+		}
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		s.cfg.Log.Warn("no connection accepted", "error", err, "pause", pause)
+		time.Sleep(pause)
+	}
+}
+
+func (s *Server) listen(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing.Load() {
+		return false
+	}
+	s.listeners[l] = struct{}{}
+	return true
+}
+
+func (s *Server) unlisten(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, l)
+}
+
+// take serves a connection on a goroutine of its own.
+func (s *Server) take(conn net.Conn) {
+	if checked := checkedConn(conn); checked != nil {
+		conn = checked.Conn // it is checked here
+	}
+	tc, secure := conn.(*tls.Conn)
+	if secure && tc.ConnectionState().NegotiatedProtocol == "h2" {
+		go s.other.give(conn)
+		return
+	}
+	c := newClient(s, conn, secure)
+	s.mu.Lock()
+	if s.closing.Load() {
+		s.mu.Unlock()
+		conn.Close()
+		return
+	}
+	s.clients[c] = struct{}{}
+	s.sweepLaterLocked()
+	s.mu.Unlock()
+	go c.serve()
+}
+
+// forget takes a connection out that has ended or was handed over.
+func (s *Server) forget(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c)
+	if len(s.clients) == 0 && s.gone != nil {
+		close(s.gone)
+		s.gone = nil
+	}
+}
+
+// HTTP2 returns a listener for an http.Server, which it gives the connections
+// that speak HTTP/2. Those in cleartext stay checked. It ends with the server.
+func (s *Server) HTTP2() net.Listener { return s.other }
+
+// Shutdown ends the server: it closes the listeners and idle connections, and
+// waits for the others, each of which is closed after its answer. It returns
+// nil when all have ended, or the cause of ctx's end. Tunnels are waited for,
+// too: see [Server.Sweep].
+func (s *Server) Shutdown(ctx context.Context) error {
+	gone := s.close(func(c *client) { c.retire() })
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close ends the server and breaks off what is under way.
+func (s *Server) Close() error {
+	gone := s.close(func(c *client) { c.abandon() })
+	<-gone
+	return nil
+}
+
+// close closes the listeners and has each connection end.
+func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
+	s.closing.Store(true)
+	s.other.Close()
+	s.mu.Lock()
+	listeners := make([]net.Listener, 0, len(s.listeners))
+	for l := range s.listeners {
+		listeners = append(listeners, l)
+	}
+	clients := make([]*client, 0, len(s.clients))
+	for c := range s.clients {
+		clients = append(clients, c)
+	}
+	if s.gone == nil {
+		s.gone = make(chan struct{})
+	}
+	ch := s.gone
+	if len(s.clients) == 0 {
+		close(s.gone)
+		s.gone = nil
+	}
+	s.mu.Unlock()
+	for _, l := range listeners {
+		_ = l.Close() // whoever serves it sees that it is closed
+	}
+	for _, c := range clients {
+		end(c)
+	}
+	return ch
+}
+
+// Sweep ends, with cause, every call for which keep is false, and returns how
+// many it ended: those that have become tunnels if tunnels is true, otherwise
+// the others. A call is known here from [Call.Track] on.
+func (s *Server) Sweep(tunnels bool, keep func(key cellway.Key, cell cellway.CellID) bool, cause error) int {
+	n := 0
+	for _, c := range s.all() {
+		if c.sweep(tunnels, keep, cause) {
+			n++
+		}
+	}
+	return n
+}
+
+// all returns the connections that there are.
+func (s *Server) all() []*client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*client, 0, len(s.clients))
+	for c := range s.clients {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Connections returns how many connections there are, tunnels included.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clients)
+}
+
+// Tunnels returns how many calls are tunnels.
+func (s *Server) Tunnels() int {
+	n := 0
+	for _, c := range s.all() {
+		if s, _ := c.stage(); s == atTunnel {
+			n++
+		}
+	}
+	return n
+}
+
+// A handedOver is a listener of connections that another server is to serve.
+type handedOver struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{} // closed by Close
+}
+
+// give gives a connection to whoever accepts, and closes it if nobody will.
+func (h *handedOver) give(c net.Conn) {
+	select {
+	case h.conns <- c:
+	case <-h.done:
+		c.Close()
+	}
+}
+
+func (h *handedOver) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handedOver) Close() error { h.once.Do(func() { close(h.done) }); return nil }
+
+func (h *handedOver) Addr() net.Addr { return handedOverAddr{} }
+
+type handedOverAddr struct{}
+
+func (handedOverAddr) Network() string { return "http2" }
+func (handedOverAddr) String() string  { return "http2" }

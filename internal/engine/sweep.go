@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+// peekAfter is how long a call waits for its cell before somebody looks whether
+// its client is still there.
+const peekAfter = time.Second
+
+var errClientReset = errors.New("the client broke the connection off")
+
+// tickFor returns how often to look at connections that have these limits, so
+// that none is overdue by more than an eighth, or half a second.
+func tickFor(limits ...time.Duration) time.Duration {
+	least := 4 * time.Second
+	for _, l := range limits {
+		if l > 0 {
+			least = min(least, l)
+		}
+	}
+	return max(least/8, 10*time.Millisecond)
+}
+
+// tickOf returns tickFor the limits of a cell.
+func tickOf(t *Timeouts) time.Duration {
+	return tickFor(t.FirstByte, t.ClientBody, t.Idle, t.Whole)
+}
+
+// heed makes the server look often enough for these limits.
+func (s *Server) heed(tick time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tick < s.tick {
+		s.tick = tick
+		if s.sweeping {
+			s.timer.Reset(tick)
+		}
+	}
+}
+
+// sweepLaterLocked looks at all connections after a while, and again as long as
+// there are any. Connections need no timers of their own for that.
+func (s *Server) sweepLaterLocked() {
+	if s.sweeping {
+		return
+	}
+	s.sweeping = true
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.tick, s.sweepAll)
+		return
+	}
+	s.timer.Reset(s.tick)
+}
+
+func (s *Server) sweepAll() {
+	now := s.now()
+	for _, c := range s.all() {
+		c.judge(now)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sweeping = len(s.clients) > 0; s.sweeping {
+		s.timer.Reset(s.tick)
+	}
+}
+
+// judge ends what takes too long.
+func (c *client) judge(now int64) {
+	s, since := c.stage()
+	k := c.srv.cfg.Checker
+	up := func(limit time.Duration) bool { return limit > 0 && now-since >= int64(limit) }
+	switch s {
+	case atStart:
+		if up(k.headTimeout()) || c.srv.closing.Load() && up(time.Second) {
+			c.expireFrom(s, since, idleExpired)
+		}
+	case atIdle:
+		if up(k.idleTimeout()) {
+			c.expireFrom(s, since, idleExpired)
+		}
+	case atHead:
+		if up(k.headTimeout()) {
+			c.expireFrom(s, since, headExpired)
+		}
+	case atAnswer:
+		if up(c.srv.cfg.AnswerTimeout) {
+			c.cut(errClientStuck)
+		}
+	case atWork, atCell, atStream, atWrite, atTunnel:
+		c.judgeCall(now, s, since)
+	}
+}
+
+// expireFrom ends the read of a connection unless it has left the stage.
+func (c *client) expireFrom(s stage, since int64, why expiry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now, at := c.stage(); now == s && at == since {
+		c.expireLocked(why)
+	}
+}
+
+// judgeCall ends a call that takes too long.
+func (c *client) judgeCall(now int64, s stage, since int64) {
+	t := c.limits.Load()
+	if t == nil {
+		return
+	}
+	limit, cause := time.Duration(-1), error(nil)
+	switch s {
+	case atCell:
+		limit, cause = t.FirstByte, errFirstByte
+		if w := c.waits.Load(); w != 0 {
+			since, limit, cause = w, t.ClientBody, errClientSlow
+		}
+	case atStream:
+		limit, cause = t.Idle, errCellStalled
+	case atWrite:
+		limit, cause = t.Idle, errClientStuck
+	case atTunnel:
+		limit, cause = t.Idle, errTunnelSilent
+	}
+	began := c.began.Load()
+	switch {
+	case limit > 0 && now-since >= int64(limit):
+		c.cut(cause)
+	case t.Whole > 0 && s != atTunnel && began != 0 && now-began >= int64(t.Whole):
+		c.cut(errWhole)
+	case s == atCell && now-since >= int64(peekAfter) && c.waits.Load() == 0 && c.flow.look() == peekBroken:
+		c.cut(errClientReset)
+	default:
+		c.cutOn(s)
+	}
+}
+
+// cut ends the call under way with a cause. The first one counts.
+func (c *client) cut(cause error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endLocked(cause)
+}
+
+// cutOn cuts a call again that was ended, and waits for something new since.
+func (c *client) cutOn(s stage) {
+	if s != atWrite && s != atStream {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tracked && c.cause != nil {
+		c.breakLocked()
+	}
+}
+
+func (c *client) endLocked(cause error) bool {
+	if !c.tracked || c.cause != nil {
+		return false
+	}
+	c.cause = cause
+	if c.ended != nil {
+		close(c.ended)
+	}
+	c.breakLocked()
+	return true
+}
+
+// breakLocked ends the reads and writes of a call.
+func (c *client) breakLocked() {
+	if c.link != nil {
+		c.link.conn.SetDeadline(past)
+	}
+	c.late = true
+	c.conn.SetReadDeadline(past)
+	switch s, _ := c.stage(); s {
+	case atStream, atWrite, atTunnel, atAnswer:
+		c.conn.SetWriteDeadline(past)
+	}
+}
+
+// sweep ends the call under way unless keep says that it may go on.
+func (c *client) sweep(tunnels bool, keep func(cellway.Key, cellway.CellID) bool, cause error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.tracked || c.cause != nil || c.tunnel != tunnels || c.cell == "" || keep(c.key, c.cell) {
+		return false
+	}
+	return c.endLocked(cause)
+}
