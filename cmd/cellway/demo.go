@@ -102,7 +102,7 @@ func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 func (a *app) printDemo(r report.Report) (err error) {
 	return errors.Join(a.show(r, func() {
 		if len(r.Acts) > 0 {
-			err = r.Table(a.out)
+			err = r.Table(a.out, a.look().width)
 		}
 	}), err)
 }

@@ -74,7 +74,7 @@ func TestTheWholeScriptOnARealFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	if err := rep.Table(&table); err != nil {
+	if err := rep.Table(&table, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Log(table.String())

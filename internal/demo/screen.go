@@ -138,7 +138,7 @@ func (d *director) hints() []string {
 	}
 	ends := "the fleet stays until you quit"
 	if d.script > 0 && !d.cfg.Keep {
-		ends = "the fleet ends with the script; to play on, start it with --keep or --script none"
+		ends = "the fleet ends with the script; to play on: --keep or --script none"
 	}
 	return []string{
 		ends,

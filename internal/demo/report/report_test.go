@@ -163,7 +163,7 @@ func TestTheTablePutsTouchedBesidePredicted(t *testing.T) {
 	r.Add(Judge(Scene{Name: "control-plane-killed"}, measured(map[cellway.TenantID]string{"tenant-0001": "!"})))
 	r.Add(Judge(Scene{Name: "shared-fate", Target: "cell-002", Harm: true, Control: true}, measured(all)))
 	var b strings.Builder
-	if err := r.Table(&b); err != nil {
+	if err := r.Table(&b, 0); err != nil {
 		t.Fatal(err)
 	}
 	want := `act                  target   predicted touched tenants errors p99 there elsewhere  verdict
@@ -172,7 +172,8 @@ control-plane-killed -            0.0 %  12.5 %       1      1         -     12 
   cell-001: tenants touched 1, errors 1, p99 12 ms, limit 1.0 s; 1 x 503 cell_unreachable
 shared-fate          cell-002    25.0 % 100.0 %       8      8     12 ms     12 ms  spread to all
 
-1 of 2 acts contained. The worst touched 25.0 % of 8 tenants; a fleet of 4 cells predicts 1/4 = 25.0 %.
+1 of 2 acts contained.
+The worst touched 25.0 % of 8 tenants; 4 cells predict 1/4 = 25.0 %.
 The same tenants on one shared stack: 100.0 % touched.
 `
 	if b.String() != want {
@@ -197,7 +198,7 @@ func TestInconclusiveActsAreToldApart(t *testing.T) {
 		t.Errorf("contained %v, as expected %v, inconclusive %v", r.Contained, r.AsExpected(), r.Inconclusive())
 	}
 	var b strings.Builder
-	if err := r.Table(&b); err != nil {
+	if err := r.Table(&b, 0); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(b.String(), "inconclusive: this machine is too busy") != 2 || strings.Contains(b.String(), "NOT CONTAINED") {
@@ -213,5 +214,28 @@ func TestInconclusiveActsAreToldApart(t *testing.T) {
 	r.Add(failed)
 	if r.Inconclusive() {
 		t.Error("a failure was taken for a busy machine")
+	}
+}
+
+// A terminal of 80 columns holds every line whose act came out as it must.
+func TestTheTableFitsANarrowTerminal(t *testing.T) {
+	r := Report{Tenants: 20000, Cells: 64, Acts: []Act{
+		{Name: "control-plane-killed", Tenants: 20000, Contained: true, Cells: []Cell{{ID: "cell-001", P99MS: 998.4}}},
+		{Name: "hang-cell", Target: "cell-064", PredictedShare: 1, TouchedShare: 1, Tenants: 20000, Touched: 20000, Contained: true, Cells: []Cell{{ID: "cell-064", P99MS: 12345, Errors: 100000}}},
+		{Name: "shared-fate", Target: "cell-001", Control: true, PredictedShare: 0.25, TouchedShare: 1, Cells: []Cell{{ID: "cell-001", P99MS: 9.9}}},
+	}}
+	var b strings.Builder
+	if err := r.Table(&b, 80); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"contained", "spread to all", "p99 rest", "12.3 s"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
 	}
 }

@@ -9,11 +9,20 @@ import (
 	"strings"
 )
 
-// Table writes the report for people.
-func (r *Report) Table(w io.Writer) error {
+// roomy is how many columns a table with all figures takes.
+const roomy = 100
+
+// Table writes the report for people, for a terminal of that many columns; 0 is
+// as many as it takes. A narrow one leaves out figures that the shares tell too.
+func (r *Report) Table(w io.Writer, width int) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %6s %9s %9s  %s\n",
-		"act", "target", "predicted", "touched", "tenants", "errors", "p99 there", "elsewhere", "verdict")
+	narrow := width > 0 && width < roomy
+	if narrow {
+		fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %8s  %s\n", "act", "target", "predicted", "touched", "p99 hit", "p99 rest", "verdict")
+	} else {
+		fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %6s %9s %9s  %s\n",
+			"act", "target", "predicted", "touched", "tenants", "errors", "p99 there", "elsewhere", "verdict")
+	}
 	for _, a := range r.Acts {
 		errors := 0
 		there, elsewhere := 0.0, 0.0
@@ -25,9 +34,14 @@ func (r *Report) Table(w io.Writer) error {
 				elsewhere = max(elsewhere, c.P99MS)
 			}
 		}
-		fmt.Fprintf(b, "%-20s %-8s %9s %7s %7d %6d %9s %9s  %s\n",
-			a.Name, cmp.Or(string(a.Target), "-"), percent(a.PredictedShare), percent(a.TouchedShare), a.Touched, errors,
-			latency(there, a.Target != ""), latency(elsewhere, true), a.verdict())
+		target, hit, rest := cmp.Or(string(a.Target), "-"), latency(there, a.Target != ""), latency(elsewhere, true)
+		if narrow {
+			verdict, _, _ := strings.Cut(a.verdict(), ":")
+			fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %8s  %s\n", a.Name, target, percent(a.PredictedShare), percent(a.TouchedShare), hit, rest, verdict)
+		} else {
+			fmt.Fprintf(b, "%-20s %-8s %9s %7s %7d %6d %9s %9s  %s\n",
+				a.Name, target, percent(a.PredictedShare), percent(a.TouchedShare), a.Touched, errors, hit, rest, a.verdict())
+		}
 		if a.Contained == a.Control {
 			b.WriteString(a.excuse())
 		}
@@ -87,11 +101,11 @@ func (r *Report) summary() string {
 	}
 	b := &strings.Builder{}
 	if acts > 0 {
-		fmt.Fprintf(b, "%d of %d acts contained. The worst touched %s of %d tenants; a fleet of %d cells predicts 1/%d = %s.\n",
+		fmt.Fprintf(b, "%d of %d acts contained.\nThe worst touched %s of %d tenants; %d cells predict 1/%d = %s.\n",
 			contained, acts, percent(worst), r.Tenants, r.Cells, r.Cells, percent(1/float64(max(1, r.Cells))))
 	}
 	if inconclusive > 0 {
-		fmt.Fprintf(b, "%d inconclusive: this machine is too busy. Answers were late where nothing was wrong too; try again with more time (--for) or fewer tenants.\n", inconclusive)
+		fmt.Fprintf(b, "%d inconclusive: this machine is too busy.\nAnswers were late where nothing was wrong too; try again with more time (--for)\nor fewer tenants.\n", inconclusive)
 	}
 	for _, a := range r.Acts {
 		if a.Control {

@@ -16,6 +16,9 @@ const barWidth = 20
 // rowWidth is that of a cell's row without its bar.
 const rowWidth = 73
 
+// p50Width is that of a column that narrow terminals do without.
+const p50Width = 10
+
 // noteWidth is that of a cell's note, which the bar leaves room for.
 const noteWidth = 17
 
@@ -40,8 +43,10 @@ func Draw(s State, width, height int, plain bool) string {
 	head.cells(s)
 	head.parts(s)
 	foot.keys(s)
-	if len(head.lines)+len(foot.lines)+len(s.Hints) <= height {
-		foot.hints(s)
+	hints := &pen{width: width, plain: plain}
+	hints.hints(s)
+	if len(head.lines)+len(foot.lines)+len(hints.lines) <= height {
+		foot.lines = append(foot.lines, hints.lines...)
 	}
 	if len(head.lines)+len(foot.lines) > height {
 		empty := func(line string) bool { return line == "" }
@@ -76,20 +81,18 @@ func (p *pen) mood(m Mood, s string) string {
 	return p.ink(map[Mood]string{Well: green, Uneasy: yellow, Unwell: red, Withheld: dim}[m], s)
 }
 
-// line adds a line of pieces; what goes beyond the width is cut off.
+// line adds a line of pieces; what goes beyond the width is cut off, with an
+// ellipsis where it was.
 func (p *pen) line(pieces ...string) {
-	var b strings.Builder
-	room := p.width
-	for _, s := range pieces {
-		n := visible(s)
-		if n > room {
-			b.WriteString(cut(s, room))
-			break
+	s := strings.Join(pieces, "")
+	if visible(strings.TrimRight(s, " ")) > p.width {
+		end := "…"
+		if p.width <= 0 {
+			end = ""
 		}
-		b.WriteString(s)
-		room -= n
+		s = cut(s, max(0, p.width-1), end)
 	}
-	p.lines = append(p.lines, strings.TrimRight(b.String(), " "))
+	p.lines = append(p.lines, strings.TrimRight(s, " "))
 }
 
 // visible returns how many columns s takes: escapes take none, and every rune
@@ -106,8 +109,8 @@ func visible(s string) int {
 	}
 }
 
-// cut returns the first n columns of s, with all its escapes.
-func cut(s string, n int) string {
+// cut returns the first n columns of s and end, with all escapes of s.
+func cut(s string, n int, end string) string {
 	var b strings.Builder
 	for s != "" {
 		if s[0] == '\x1b' {
@@ -117,10 +120,13 @@ func cut(s string, n int) string {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s)
-		if n > 0 {
+		switch {
+		case n > 0:
 			b.WriteRune(r)
-			n--
+		case n == 0:
+			b.WriteString(end)
 		}
+		n--
 		s = s[size:]
 	}
 	return b.String()
@@ -149,7 +155,7 @@ func (p *pen) act(s State) {
 	}
 	next := ""
 	if len(s.Next) > 0 {
-		next = "   next: " + s.Next[0]
+		next = "next: " + s.Next[0]
 		if more := len(s.Next) - 1; more > 0 {
 			next += fmt.Sprintf(" and %d more", more)
 		}
@@ -161,7 +167,12 @@ func (p *pen) act(s State) {
 	} else {
 		touched += ", predicted nobody"
 	}
-	p.line(p.bar(s.Act.Done, cyan), touched, p.ink(dim, next))
+	if barWidth+visible(touched)+3+visible(next) <= p.width {
+		p.line(p.bar(s.Act.Done, cyan), touched, "   ", p.ink(dim, next))
+	} else {
+		p.line(p.bar(s.Act.Done, cyan), touched)
+		p.line(p.ink(dim, next))
+	}
 	p.line()
 }
 
@@ -172,7 +183,13 @@ func (p *pen) bar(done float64, colour string) string {
 }
 
 func (p *pen) cells(s State) {
-	p.line(p.ink(bold, fmt.Sprintf("  %-12s %-10s %7s %7s %8s %9s %9s  %s", "cell", "state", "tenants", "req/s", "errors/s", "p50", "p99", "failing")))
+	p50 := func(s string) string {
+		if p.narrow() {
+			return "" // the note is worth more
+		}
+		return fmt.Sprintf("%9s ", s)
+	}
+	p.line(p.ink(bold, fmt.Sprintf("  %-12s %-10s %7s %7s %8s %s%9s  %s", "cell", "state", "tenants", "req/s", "errors/s", p50("p50"), "p99", "failing")))
 	for _, c := range s.Cells {
 		mark := "  "
 		if c.Live.Cell == s.Chosen {
@@ -188,15 +205,21 @@ func (p *pen) cells(s State) {
 		}
 		p.line(p.ink(cyan, mark), fmt.Sprintf("%-12s ", c.Live.Cell), p.mood(c.Condition.Mood, fmt.Sprintf("%-10s", c.Condition.Word)),
 			fmt.Sprintf(" %7d %7.0f ", c.Owned, c.Requests), errors,
-			fmt.Sprintf(" %9s %9s  ", duration(c.P50), duration(c.P99)), p.failing(failing), p.ink(dim, "  "+c.Note))
+			fmt.Sprintf(" %s%9s  ", p50(duration(c.P50)), duration(c.P99)), p.failing(failing), p.ink(dim, "  "+c.Note))
 	}
 	p.line()
 }
+
+// narrow reports whether a cell's row has no room for its note.
+func (p *pen) narrow() bool { return p.width < rowWidth+6+noteWidth }
 
 // failing draws the share of a cell's requests that fail: at least one mark if
 // any does.
 func (p *pen) failing(share float64) string {
 	width := min(barWidth, max(6, p.width-rowWidth-noteWidth))
+	if p.narrow() {
+		width = min(barWidth, max(4, p.width-rowWidth+p50Width-len("  admits 99 %")))
+	}
 	full := int(share*float64(width) + 0.5)
 	if share > 0 {
 		full = max(1, full)
@@ -276,8 +299,23 @@ func (p *pen) keys(s State) {
 
 func (p *pen) hints(s State) {
 	for _, h := range s.Hints {
-		p.line(p.ink(dim, "  "+h))
+		for _, l := range p.wrapped(h) {
+			p.line(p.ink(dim, "  "+l))
+		}
 	}
+}
+
+// wrapped breaks s between words into lines that fit behind a margin.
+func (p *pen) wrapped(s string) []string {
+	var out []string
+	for word := range strings.FieldsSeq(s) {
+		if n := len(out); n > 0 && utf8.RuneCountInString(out[n-1])+1+utf8.RuneCountInString(word) <= p.width-2 {
+			out[n-1] += " " + word
+			continue
+		}
+		out = append(out, word)
+	}
+	return out
 }
 
 func clock(d time.Duration) string {
