@@ -15,6 +15,10 @@
 //   - A swap does not wait for the disk, but for a bounded moment in which a note
 //     is made of what is about to be tried. An error of the disk is loud, and
 //     never stops serving.
+//   - A source that is gone is asked again within two seconds, by each router at its
+//     own moments. One that answers, but not as it should, is left alone longer.
+//   - What the state folder loses while the router runs is written again, or no longer
+//     counted on. Nothing in it can hold a start up.
 //   - After a crash at any moment the next start finds a complete, verified map:
 //     the newest that was written, or the one before it.
 //   - A map with which the process dies three times within 30 seconds of its start
