@@ -1,6 +1,7 @@
 package shuffle_test
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"testing"
@@ -94,14 +95,14 @@ func TestPairsAgreeWithDealing(t *testing.T) {
 	want := pairs(t, tenants, shuffle.AtLeast(overlap(t, 20, 3), 2))
 	var total, squares float64
 	for fleet := range fleets {
-		var hands [][]shuffle.Worker
+		var hands [][]string
 		for i := range tenants {
-			hands = append(hands, s.AppendHand(nil, names("fleet-", fleets)[fleet]+"/"+names("t", tenants)[i]))
+			hands = append(hands, ids(s.AppendHand(nil, fmt.Sprintf("fleet-%d/t%d", fleet, i))))
 		}
 		n := 0.0
 		for i := range hands {
 			for j := range i {
-				if shared(ids(hands[i]), ids(hands[j])) >= 2 {
+				if shared(hands[i], hands[j]) >= 2 {
 					n++
 				}
 			}
