@@ -89,6 +89,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	seconds := fs.Float64("seconds", 1.5, "length of a window")
 	warm := fs.Float64("warm-seconds", 0.5, "load before each window")
 	fs.IntVar(&o.plan.keys, "keys", 10_000, "keys in the map")
+	sizes := fs.String("sizes", "", "numbers of keys, with commas: measure the router with maps of these sizes too")
 	fs.IntVar(&o.plan.core, "core", 0, "the proxy's core; the generator and the cells have the others")
 	fs.BoolVar(&o.install, "install", false, "install Debian's packages of nginx and HAProxy if they are missing, as root with apt-get")
 	fs.BoolVar(&o.enforce, "enforce", false, "exit with code 1 if a budget is missed")
@@ -99,14 +100,16 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if o.plan.workloads, err = parseWorkloads(*loads); err != nil {
 		return o, err
 	}
-	for _, s := range strings.Split(*connections, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || n < 1 || n > 4096 {
-			return o, fmt.Errorf("%q connections: give numbers from 1 to 4096, with commas", s)
-		}
-		o.plan.connections = append(o.plan.connections, n)
+	if o.plan.connections, err = numbers(*connections, 1, 4096); err != nil {
+		return o, fmt.Errorf("-connections: %w", err)
 	}
-	for _, name := range strings.Split(*subjects, ",") {
+	if *sizes != "" {
+		if o.plan.sizes, err = numbers(*sizes, cells, mostKeys); err != nil {
+			return o, fmt.Errorf("-sizes: %w", err)
+		}
+		o.plan.sizes = slices.DeleteFunc(o.plan.sizes, func(n int) bool { return n == o.plan.keys })
+	}
+	for name := range strings.SplitSeq(*subjects, ",") {
 		name = strings.TrimSpace(name)
 		if !slices.Contains([]string{"", routerName, nginxName, haproxyName, caddyName}, name) {
 			return o, fmt.Errorf("proxy %q is not known; give router, nginx, haproxy or caddy", name)
@@ -121,8 +124,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		}
 	}
 	o.plan.window, o.plan.warm = time.Duration(*seconds*float64(time.Second)), time.Duration(*warm*float64(time.Second))
-	if o.plan.rounds < 1 || o.plan.window < 50*time.Millisecond || o.plan.warm < 0 || o.plan.keys < cells || fs.NArg() > 0 || o.output != "table" && o.output != "json" {
-		return o, fmt.Errorf("give at least 1 round, 0.05 seconds and %d keys, -o table or json, and nothing after the flags", cells)
+	if o.plan.rounds < 1 || o.plan.window < 50*time.Millisecond || o.plan.warm < 0 || o.plan.keys < cells || o.plan.keys > mostKeys || fs.NArg() > 0 || o.output != "table" && o.output != "json" {
+		return o, fmt.Errorf("give at least 1 round, 0.05 seconds, %d to %d keys, -o table or json, and nothing after the flags", cells, mostKeys)
 	}
 	for i := range runtime.NumCPU() {
 		if i != o.plan.core {
@@ -133,6 +136,21 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, fmt.Errorf("the proxy needs a core for itself: give -core 0 to %d, on a machine with two or more", runtime.NumCPU()-1)
 	}
 	return o, nil
+}
+
+// mostKeys is how many keys a map may have here.
+const mostKeys = 5_000_000
+
+// numbers reads different numbers with commas between them.
+func numbers(s string, least, most int) (all []int, err error) {
+	for one := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(one))
+		if err != nil || n < least || n > most || slices.Contains(all, n) {
+			return nil, fmt.Errorf("%q: give different numbers from %d to %d, with commas", s, least, most)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -161,7 +179,7 @@ func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if rep.Results, err = b.rounds(ctx, rep.Subjects); err != nil {
 		return err
 	}
-	rep.Verdicts = judge(rep.Results, rep.routers())
+	rep.Verdicts = append(judge(rep.Results, rep.routers()), judgeSizes(rep.Results, rep.Subjects)...)
 	if o.output == "json" {
 		enc := json.NewEncoder(stdout)
 		enc.SetIndent("", "  ")
@@ -193,9 +211,9 @@ func gather(ctx context.Context, o options, dir string, rep *report, stderr io.W
 	}
 	for _, name := range o.subjects {
 		if name == routerName {
-			rep.Subjects = append(rep.Subjects, routerSubject(name, path, nil))
-			for _, variant := range o.names {
-				rep.Subjects = append(rep.Subjects, routerSubject(variant, path, o.variants[variant]))
+			rep.Subjects = append(rep.Subjects, routerSubject(name, path, o.plan.keys, nil))
+			for _, keys := range o.plan.sizes {
+				rep.Subjects = append(rep.Subjects, routerSubject(fmt.Sprintf("%s/%d", name, keys), path, keys, nil))
 			}
 			continue
 		}
@@ -208,11 +226,12 @@ func gather(ctx context.Context, o options, dir string, rep *report, stderr io.W
 			fmt.Fprintf(stderr, "skipped %s: %v\n", name, err)
 			continue
 		}
-		rep.Subjects = append(rep.Subjects, peerSubject(name, found, home))
+		rep.Subjects = append(rep.Subjects, peerSubject(name, found, o.plan.keys, home))
 	}
-	if !slices.Contains(o.subjects, routerName) {
-		for _, variant := range o.names {
-			rep.Subjects = append(rep.Subjects, routerSubject(variant, path, o.variants[variant]))
+	for _, name := range o.names {
+		rep.Subjects = append(rep.Subjects, routerSubject(name, path, o.plan.keys, o.variants[name]))
+		for _, keys := range o.plan.sizes {
+			rep.Subjects = append(rep.Subjects, routerSubject(fmt.Sprintf("%s/%d", name, keys), path, keys, o.variants[name]))
 		}
 	}
 	if len(rep.Subjects) == 0 {
@@ -223,7 +242,7 @@ func gather(ctx context.Context, o options, dir string, rep *report, stderr io.W
 
 func (r report) routers() (names []string) {
 	for _, s := range r.Subjects {
-		if s.router {
+		if s.router && s.Keys == r.Keys {
 			names = append(names, s.Name)
 		}
 	}

@@ -24,23 +24,24 @@ type plan struct {
 	rounds      int
 	warm        time.Duration // before each window
 	window      time.Duration
-	keys        int
+	keys        int   // in the map
+	sizes       []int // of other maps, of the router alone
 	core        int   // of the proxy
 	others      []int // of the generator and the cells
 }
 
 // A bench has what all measurements share: the cells, the map, the certificate.
 type bench struct {
-	plan    plan
-	dir     string
-	mapping mapping
-	cells   *process
-	stderr  io.Writer
+	plan   plan
+	dir    string
+	maps   map[int]mapping // by how many keys they have
+	cells  *process
+	stderr io.Writer
 }
 
 // A run is what one measurement gave.
 type run struct {
-	Round       int     `json:"round"`
+	Round       int     `json:"round,omitempty"`
 	CPUMicros   float64 `json:"cpu_us_per_request"`
 	PerSecond   float64 `json:"requests_per_second"`
 	P50Millis   float64 `json:"p50_ms"`
@@ -57,16 +58,17 @@ func newBench(ctx context.Context, p plan, dir string, stderr io.Writer) (*bench
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{plan: p, dir: dir, mapping: mapping{tenants(p.keys), addrs}, stderr: stderr}
+	b := &bench{plan: p, dir: dir, maps: map[int]mapping{}, stderr: stderr}
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(
-		b.mapping.writeRouterMap(in("fleet.map"), in("keyring")),
-		b.mapping.writeLines(in("keys.nginx"), "%s %s;\n"),
-		b.mapping.writeLines(in("keys.haproxy"), "%s %s\n"),
-		b.mapping.writeLines(in("keys.caddy"), "%s %s\n"),
-		writeCertificate(in("cert.pem"), in("key.pem"), in("both.pem")),
-	); err != nil {
+	if err := writeCertificate(in("cert.pem"), in("key.pem"), in("both.pem")); err != nil {
 		return nil, err
+	}
+	for _, keys := range append(p.sizes, p.keys) {
+		m := mapping{tenants(keys), addrs}
+		if err := m.write(b.mapDir(keys)); err != nil {
+			return nil, err
+		}
+		b.maps[keys] = m
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -76,7 +78,8 @@ func newBench(ctx context.Context, p plan, dir string, stderr io.Writer) (*bench
 		return nil, err
 	}
 	for i, addr := range addrs {
-		t := b.mapping.tenants[slices.IndexFunc(b.mapping.tenants, func(t tenantNumber) bool { return t.cell() == i })]
+		all := b.maps[p.keys].tenants
+		t := all[slices.IndexFunc(all, func(t tenantNumber) bool { return t.cell() == i })]
 		if err := b.cells.awaitAnswers(ctx, addr, []tenantNumber{t}); err != nil {
 			b.cells.stop()
 			return nil, err
@@ -84,6 +87,9 @@ func newBench(ctx context.Context, p plan, dir string, stderr io.Writer) (*bench
 	}
 	return b, nil
 }
+
+// mapDir is the folder of a map with so many keys.
+func (b *bench) mapDir(keys int) string { return filepath.Join(b.dir, fmt.Sprintf("map-%d", keys)) }
 
 // measure starts a proxy, puts load on it, and stops it.
 func (b *bench) measure(ctx context.Context, s subject, w workload, connections, round int) (r run, err error) {
@@ -115,14 +121,11 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 	if w.Logged {
 		set.AccessLog = s.logOf(scratch)
 	}
-	for i, addr := range b.mapping.cells {
+	all := b.maps[s.Keys]
+	for i, addr := range all.cells {
 		set.Cells = append(set.Cells, namedCell{cellName(i), addr})
 	}
-	for _, shared := range []string{"fleet.map", "keyring", "keys.nginx", "keys.haproxy", "keys.caddy"} {
-		if err := os.Symlink(in(shared), filepath.Join(scratch, shared)); err != nil {
-			return r, err
-		}
-	}
+	set.Map = b.mapDir(s.Keys)
 	if err := os.Mkdir(filepath.Join(scratch, "state"), 0o700); err != nil {
 		return r, err
 	}
@@ -131,14 +134,14 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 		return r, err
 	}
 	defer p.stop()
-	if err := p.awaitAnswers(ctx, set.Plain, b.mapping.tenants); err != nil {
+	if err := p.awaitAnswers(ctx, set.Plain, all.tenants); err != nil {
 		return r, err
 	}
 	pids, err := family(p.cmd.Process.Pid)
 	if err != nil {
 		return r, err
 	}
-	spec := loadSpec{Workload: w.Name, Addr: set.Plain, Connections: connections, Keys: b.plan.keys, Warm: b.plan.warm, Window: b.plan.window, Processes: pids, Core: b.plan.core}
+	spec := loadSpec{Workload: w.Name, Addr: set.Plain, Connections: connections, Keys: s.Keys, Warm: b.plan.warm, Window: b.plan.window, Processes: pids, Core: b.plan.core}
 	if w.tls {
 		spec.Addr, spec.Roots = set.TLS, set.Cert
 	}

@@ -126,6 +126,36 @@ func budgets() []budget {
 	}
 }
 
+// sizeBudget is how much more CPU time a router may take with its largest map
+// than with its smallest.
+const sizeBudget = 1.05
+
+// judgeSizes holds each router's results with its largest map against those with
+// its smallest.
+func judgeSizes(all []result, subjects []subject) (verdicts []verdict) {
+	least, most := map[string]subject{}, map[string]subject{}
+	for _, s := range subjects {
+		if !s.router {
+			continue
+		}
+		name, _, _ := strings.Cut(s.Name, "/")
+		if was, ok := least[name]; !ok || s.Keys < was.Keys {
+			least[name] = s
+		}
+		if was, ok := most[name]; !ok || s.Keys > was.Keys {
+			most[name] = s
+		}
+	}
+	for _, r := range all {
+		name, _, _ := strings.Cut(r.Subject, "/")
+		if least, ok := least[name]; ok && r.Subject == most[name].Name && r.Subject != least.Name {
+			ratio := r.Ratios[least.Name]
+			verdicts = append(verdicts, verdict{r.Subject, r.Workload, r.Connections, least.Name, ratio, sizeBudget, ratio <= sizeBudget})
+		}
+	}
+	return verdicts
+}
+
 // A verdict holds one result against one budget.
 type verdict struct {
 	Subject     string  `json:"subject"`
@@ -162,12 +192,12 @@ func (r report) table(w io.Writer) error {
 	}
 	b.WriteString("\n")
 	for _, s := range r.Subjects {
-		fmt.Fprintf(&b, "%-12s %s\n", s.Name, s.Version)
+		fmt.Fprintf(&b, "%-18s %s\n", s.Name, s.Version)
 	}
 	last, short, unbusy, disturbed := result{}, false, false, false
 	for _, one := range r.Results {
 		if one.Workload != last.Workload {
-			fmt.Fprintf(&b, "\n%s: %s\n%11s  %-12s %10s %17s %9s %9s %10s %6s %8s %8s %9s\n", one.Workload, one.title,
+			fmt.Fprintf(&b, "\n%s: %s\n%11s  %-18s %10s %17s %9s %9s %10s %6s %8s %8s %9s\n", one.Workload, one.title,
 				"connections", "proxy", "us/request", "least to most", "x nginx", "x haproxy", "requests/s", "busy", "p50 ms", "p99 ms", "peak MiB")
 		} else if one.Connections != last.Connections {
 			b.WriteString("\n")
@@ -184,7 +214,7 @@ func (r report) table(w io.Writer) error {
 			mark, short = mark+fmt.Sprintf(" (%.0f %% logged)", 100*one.Median.LoggedShare), true
 		}
 		m := one.Median
-		fmt.Fprintf(&b, "%11d  %-12s %10.1f %17s %9s %9s %10.0f %5.0f%% %8.2f %8.2f %9.1f%s\n", one.Connections, one.Subject, m.CPUMicros,
+		fmt.Fprintf(&b, "%11d  %-18s %10.1f %17s %9s %9s %10.0f %5.0f%% %8.2f %8.2f %9.1f%s\n", one.Connections, one.Subject, m.CPUMicros,
 			fmt.Sprintf("%.1f to %.1f", one.Least, one.Most), one.ratio(nginxName), one.ratio(haproxyName), m.PerSecond, 100*m.Busy, m.P50Millis, m.P99Millis, m.PeakMiB, mark)
 	}
 	if unbusy {
@@ -204,7 +234,7 @@ func (r report) table(w io.Writer) error {
 		if !v.Meets {
 			meets = "NO"
 		}
-		fmt.Fprintf(&b, "%-12s %-8s %4d connections  %5.2f x %-8s at most %.2f  %s\n", v.Subject, v.Workload, v.Connections, v.Ratio, v.Peer, v.Most, meets)
+		fmt.Fprintf(&b, "%-18s %-9s %4d connections  %5.2f x %-18s at most %.2f  %s\n", v.Subject, v.Workload, v.Connections, v.Ratio, v.Peer, v.Most, meets)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -51,9 +51,9 @@ func TestBudgetsAreJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"router       small      64 connections   0.90 x nginx    at most 0.90  yes",
-		"router       small      64 connections   0.95 x haproxy  at most 0.90  NO",
-		"router       tls         8 connections   1.20 x nginx    at most 1.20  yes",
+		"router             small       64 connections   0.90 x nginx              at most 0.90  yes",
+		"router             small       64 connections   0.95 x haproxy            at most 0.90  NO",
+		"router             tls          8 connections   1.20 x nginx              at most 1.20  yes",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, b.String())
@@ -74,5 +74,22 @@ func TestTableSaysWhatSpoilsAFigure(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, b.String())
 		}
+	}
+}
+
+func TestMapSizesAreJudged(t *testing.T) {
+	small := workloads()[0]
+	subjects := []subject{
+		{Name: routerName, Keys: 10_000, router: true}, {Name: "router/1000000", Keys: 1_000_000, router: true},
+		{Name: "router/100", Keys: 100, router: true}, {Name: nginxName, Keys: 10_000},
+	}
+	var all []result
+	for i, us := range []float64{10, 10.6, 10, 12} {
+		all = append(all, summarize(small, 64, subjects[i].Name, runsOf(us)))
+	}
+	relate(all)
+	got := judgeSizes(all, subjects)
+	if len(got) != 1 || got[0].Subject != "router/1000000" || got[0].Peer != "router/100" || got[0].Meets {
+		t.Errorf("verdicts: %+v", got)
 	}
 }

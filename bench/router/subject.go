@@ -23,6 +23,7 @@ var peers embed.FS
 type subject struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
+	Keys    int    `json:"keys"` // in its map
 	router  bool
 	file    string // of its settings, in peers
 	env     []string
@@ -32,7 +33,8 @@ type subject struct {
 // settings fill in the templates in peers.
 type settings struct {
 	Fleet             string
-	Dir               string // of the files that the settings name
+	Dir               string // of what the proxy writes
+	Map               string // folder of the map, in every form
 	Plain, TLS, Admin string // host:port
 	Cells             []namedCell
 	Idle              int    // unused connections to a cell that are kept
@@ -54,21 +56,24 @@ const (
 	caddyName   = "caddy"
 )
 
-// routerSubject is the router with more arguments.
-func routerSubject(name, path string, args []string) subject {
-	return subject{Name: name, Version: version(path, "-version"), router: true, file: "router.conf", args: append([]string{path, "--config", "%s"}, args...)}
+// output is the file for what a proxy prints.
+const output = "proxy.out"
+
+// routerSubject is the router with so many keys and more arguments.
+func routerSubject(name, path string, keys int, args []string) subject {
+	return subject{Name: name, Version: version(path, "-version"), Keys: keys, router: true, file: "router.conf", args: append([]string{path, "--config", "%s"}, args...)}
 }
 
-// peerSubject returns a peer whose program is at path.
-func peerSubject(name, path, dir string) subject {
+// peerSubject returns a peer with so many keys, whose program is at path.
+func peerSubject(name, path string, keys int, dir string) subject {
 	switch name {
 	case nginxName:
-		return subject{Name: name, Version: version(path, "-v"), file: "nginx.conf", args: []string{path, "-c", "%s", "-p", dir}}
+		return subject{Name: name, Version: version(path, "-v"), Keys: keys, file: "nginx.conf", args: []string{path, "-c", "%s", "-p", dir}}
 	case haproxyName:
-		return subject{Name: name, Version: version(path, "-v"), file: "haproxy.cfg", args: []string{path, "-db", "-f", "%s"}}
+		return subject{Name: name, Version: version(path, "-v"), Keys: keys, file: "haproxy.cfg", args: []string{path, "-db", "-f", "%s"}}
 	default:
 		return subject{
-			Name: name, Version: moduleVersion(path, caddyModule), file: "Caddyfile", args: []string{path, "run", "--adapter", "caddyfile", "--config", "%s"},
+			Name: name, Version: moduleVersion(path, caddyModule), Keys: keys, file: "Caddyfile", args: []string{path, "run", "--adapter", "caddyfile", "--config", "%s"},
 			env: []string{"HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir},
 		}
 	}
@@ -125,7 +130,7 @@ func (s subject) start(core int, set settings, scratch string) (*process, error)
 	for _, a := range s.args {
 		args = append(args, strings.ReplaceAll(a, "%s", file))
 	}
-	return launch(s.Name, []int{core}, filepath.Join(scratch, s.Name+".out"), s.env, args...)
+	return launch(s.Name, []int{core}, filepath.Join(scratch, output), s.env, args...)
 }
 
 // port returns the port of an address, for settings that take it alone.
@@ -138,7 +143,7 @@ func port(addr string) (string, error) {
 // it.
 func (s subject) logOf(scratch string) string {
 	if s.Name == haproxyName {
-		return filepath.Join(scratch, s.Name+".out")
+		return filepath.Join(scratch, output)
 	}
 	return filepath.Join(scratch, "access.log")
 }
@@ -146,7 +151,7 @@ func (s subject) logOf(scratch string) string {
 // parseRouterArgs reads "NAME: ARGUMENTS".
 func parseRouterArgs(s string) (name string, args []string, err error) {
 	name, rest, ok := strings.Cut(s, ":")
-	if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, ", ") {
+	if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, ", /") {
 		return "", nil, fmt.Errorf("%q is not \"NAME: ARGUMENTS\"", s)
 	}
 	return name, strings.Fields(rest), nil

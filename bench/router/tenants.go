@@ -59,8 +59,21 @@ type mapping struct {
 	cells   []string // host:port
 }
 
-// writeRouterMap writes a signed map, the keyring that it is accepted by, and
-// the folder that a router keeps its state in.
+// write writes the mapping for every proxy into a new folder.
+func (m mapping) write(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	return errors.Join(
+		m.writeRouterMap(in("fleet.map"), in("keyring")),
+		m.writeLines(in("keys.nginx"), "%s %s;\n"),
+		m.writeLines(in("keys.haproxy"), "%s %s\n"),
+		m.writeLines(in("keys.caddy"), "%s %s\n"),
+	)
+}
+
+// writeRouterMap writes a signed map, and the keyring that it is accepted by.
 func (m mapping) writeRouterMap(file, keyring string) error {
 	c := routemap.Content{Settings: routemap.Settings{
 		Fleet: fleetName, Mapping: routemap.Full, Extractors: []cellway.Extractor{{Kind: cellway.FromHeader, Name: "X-Tenant-Id"}},
@@ -95,5 +108,5 @@ func (m mapping) writeLines(file, format string) error {
 	for _, t := range m.tenants {
 		b = fmt.Appendf(b, format, t.name(), cellName(t.cell()))
 	}
-	return os.WriteFile(filepath.Clean(file), b, 0o644)
+	return os.WriteFile(file, b, 0o644)
 }

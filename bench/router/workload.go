@@ -39,7 +39,7 @@ func workloads() []workload {
 func parseWorkloads(s string) (found []workload, err error) {
 	known := workloads()
 	var names []string
-	for _, name := range strings.Split(s, ",") {
+	for name := range strings.SplitSeq(s, ",") {
 		if name = strings.TrimSpace(name); name != "all" {
 			names = append(names, name)
 			continue
