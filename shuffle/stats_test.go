@@ -2,6 +2,8 @@ package shuffle_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -16,10 +18,13 @@ func fair(t *testing.T, what string, x float64, df int) {
 	t.Helper()
 	p := chiSquareTail(x, float64(df))
 	t.Logf("%s: chi-square %.1f on %d degrees of freedom, p = %.4f", what, x, df, p)
-	if p < significance/2 || p > 1-significance/2 {
+	if !byChance(p) {
 		t.Errorf("%s: chi-square %.1f on %d degrees of freedom has p = %.3g", what, x, df, p)
 	}
 }
+
+// byChance reports whether p is that of a dealer without bias.
+func byChance(p float64) bool { return p >= significance/2 && p <= 1-significance/2 }
 
 // evenly fails t unless counts differ as chance has it. Usually scale is 1; it is the
 // variance of a count in units of that of independent counts with the same sum.
@@ -77,19 +82,26 @@ func (c *tally) uniform(t *testing.T) {
 	q3 := q2 * (k - 2) / (n - 2)
 	q4 := q3 * (k - 3) / (n - 3)
 	if lambda := hands * (q2 - 2*q3 + q4); c.k > 1 && lambda > 1e-9 && hands*q2 >= 5 {
-		mean, x := hands*q2, 0.0
-		row := make([]float64, c.n)
-		for i, single := range c.singles {
-			row[i] = (k-1)*single - (n-1)*mean
-		}
-		for i := range c.n {
-			for j := i + 1; j < c.n; j++ {
-				d := c.pairs[i*c.n+j] - mean - (row[i]+row[j])/(n-2)
-				x += d * d
-			}
-		}
-		fair(t, "pairs", x/lambda, c.n*(c.n-3)/2)
+		fair(t, "pairs", c.ofPairs()/lambda, c.n*(c.n-3)/2)
 	}
+}
+
+// ofPairs returns the sum of the squares of what is left of the counts of pairs
+// without what those of single members explain.
+func (c *tally) ofPairs() float64 {
+	n, k := float64(c.n), float64(c.k)
+	mean, x := float64(c.hands)*k*(k-1)/n/(n-1), 0.0
+	row := make([]float64, c.n)
+	for i, single := range c.singles {
+		row[i] = (k-1)*single - (n-1)*mean
+	}
+	for i := range c.n {
+		for j := i + 1; j < c.n; j++ {
+			d := c.pairs[i*c.n+j] - mean - (row[i]+row[j])/(n-2)
+			x += d * d
+		}
+	}
+	return x
 }
 
 // chiSquareTail returns the probability that a chi-square with df degrees of
@@ -123,6 +135,52 @@ func chiSquareTail(x, df float64) float64 {
 		}
 	}
 	return front * h
+}
+
+// The statistics are worth nothing if they accept dealers that are known to be
+// crooked.
+func TestStatisticsSeeBias(t *testing.T) {
+	const n, k, hands = 100, 5, 40_000
+	r := rand.New(rand.NewPCG(4, 4))
+	// One worker is dealt a third more often than the others.
+	single := newTally(n, k)
+	// Every worker is dealt as often as any other, but each with its neighbour
+	// more often than chance has it: one hand in fifty is five neighbours.
+	paired := newTally(n, k)
+	for range hands {
+		hand := r.Perm(n)[:k]
+		if !slices.Contains(hand, 0) && r.IntN(60) == 0 {
+			hand[0] = 0
+		}
+		single.add(hand)
+		hand = r.Perm(n)[:k]
+		if r.IntN(50) == 0 {
+			for i := range hand {
+				hand[i] = (hand[0] + i) % n
+			}
+		}
+		paired.add(hand)
+	}
+	scale := float64(n-k) / (n - 1)
+	for _, tt := range []struct {
+		name   string
+		counts []float64
+		fair   bool
+	}{{"one worker too often", single.singles, false}, {"neighbours too often", paired.singles, true}} {
+		m, x := mean(tt.counts), 0.0
+		for _, c := range tt.counts {
+			x += (c - m) * (c - m) / (m * scale)
+		}
+		if p := chiSquareTail(x, n-1); byChance(p) != tt.fair {
+			t.Errorf("%s: members have p = %.3g", tt.name, p)
+		}
+	}
+	q2 := 5.0 * 4 / 100 / 99
+	q3 := q2 * 3 / 98
+	q4 := q3 * 2 / 97
+	if p := chiSquareTail(paired.ofPairs()/(hands*(q2-2*q3+q4)), n*(n-3)/2); byChance(p) {
+		t.Errorf("neighbours too often: pairs have p = %.3g", p)
+	}
 }
 
 func TestChiSquareTail(t *testing.T) {
