@@ -91,6 +91,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.IntVar(&o.plan.keys, "keys", 10_000, "keys in the map")
 	sizes := fs.String("sizes", "", "numbers of keys, with commas: measure the router with maps of these sizes too")
 	fs.IntVar(&o.plan.core, "core", 0, "the proxy's core; the generator and the cells have the others")
+	fs.IntVar(&o.plan.nice, "nice", 0, "nice value of the proxy, the generator and the cells, as -15 on a machine that others use too; below 0 takes root")
 	fs.BoolVar(&o.install, "install", false, "install Debian's packages of nginx and HAProxy if they are missing, as root with apt-get")
 	fs.BoolVar(&o.enforce, "enforce", false, "exit with code 1 if a budget is missed")
 	fs.StringVar(&o.output, "o", "table", "table or json")
@@ -124,8 +125,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		}
 	}
 	o.plan.window, o.plan.warm = time.Duration(*seconds*float64(time.Second)), time.Duration(*warm*float64(time.Second))
-	if o.plan.rounds < 1 || o.plan.window < 50*time.Millisecond || o.plan.warm < 0 || o.plan.keys < cells || o.plan.keys > mostKeys || fs.NArg() > 0 || o.output != "table" && o.output != "json" {
-		return o, fmt.Errorf("give at least 1 round, 0.05 seconds, %d to %d keys, -o table or json, and nothing after the flags", cells, mostKeys)
+	if o.plan.rounds < 1 || o.plan.window < 50*time.Millisecond || o.plan.warm < 0 || o.plan.keys < cells || o.plan.keys > mostKeys || o.plan.nice < -20 || o.plan.nice > 19 || fs.NArg() > 0 || o.output != "table" && o.output != "json" {
+		return o, fmt.Errorf("give at least 1 round, 0.05 seconds, %d to %d keys, a nice value from -20 to 19, -o table or json, and nothing after the flags", cells, mostKeys)
 	}
 	for i := range runtime.NumCPU() {
 		if i != o.plan.core {

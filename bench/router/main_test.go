@@ -105,6 +105,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{"-rounds", "0"},
 		{"-seconds", "0"},
 		{"-core", "4096"},
+		{"-nice", "20"},
 		{"-o", "xml"},
 		{"more"},
 	} {

@@ -28,6 +28,7 @@ type plan struct {
 	sizes       []int // of other maps, of the router alone
 	core        int   // of the proxy
 	others      []int // of the generator and the cells
+	nice        int   // of all of them
 }
 
 // A bench has what all measurements share: the cells, the map, the certificate.
@@ -74,7 +75,7 @@ func newBench(ctx context.Context, p plan, dir string, stderr io.Writer) (*bench
 	if err != nil {
 		return nil, err
 	}
-	if b.cells, err = launch("cells", p.others, in("cells.out"), nil, append([]string{self, "cells"}, addrs...)...); err != nil {
+	if b.cells, err = launch("cells", place{p.others, p.nice}, in("cells.out"), nil, append([]string{self, "cells"}, addrs...)...); err != nil {
 		return nil, err
 	}
 	for i, addr := range addrs {
@@ -129,7 +130,7 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 	if err := os.Mkdir(filepath.Join(scratch, "state"), 0o700); err != nil {
 		return r, err
 	}
-	p, err := s.start(b.plan.core, set, scratch)
+	p, err := s.start(place{[]int{b.plan.core}, b.plan.nice}, set, scratch)
 	if err != nil {
 		return r, err
 	}
@@ -187,11 +188,14 @@ func (b *bench) load(ctx context.Context, spec loadSpec) (got loadResult, err er
 		return got, err
 	}
 	cmd := exec.CommandContext(ctx, self, "load", string(text))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := onCores(b.plan.others, cmd.Start); err != nil {
-		return got, err
+	if err := (place{b.plan.others, b.plan.nice}).start(cmd); err != nil {
+		cancel()
+		if cmd.Process != nil {
+			_ = cmd.Wait() // it was ended
+		}
+		return got, fmt.Errorf("start the generator: %w", err)
 	}
 	if err := cmd.Wait(); err != nil {
 		if cause := context.Cause(ctx); cause != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A process is a child on certain cores, and what it starts.
+// A process is a child at a place of its own, and what it starts.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -22,8 +22,8 @@ type process struct {
 	err   error // when ended is closed
 }
 
-// launch starts a child on cores. What it prints goes to the file log.
-func launch(name string, cores []int, log string, env []string, args ...string) (*process, error) {
+// launch starts a child at a place. What it prints goes to the file log.
+func launch(name string, at place, log string, env []string, args ...string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -33,14 +33,19 @@ func launch(name string, cores []int, log string, env []string, args ...string) 
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Control-C is for us; we end the group
-	if err := onCores(cores, p.cmd.Start); err != nil {
+	err = at.start(p.cmd)
+	if p.cmd.Process != nil {
+		go func() {
+			p.err = p.cmd.Wait()
+			close(p.ended)
+		}()
+	}
+	if err != nil {
+		if p.cmd.Process != nil {
+			p.stop()
+		}
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	go func() {
-		p.err = p.cmd.Wait()
-		close(p.ended)
-	}()
 	return p, nil
 }
 

@@ -105,8 +105,8 @@ func moduleVersion(path, module string) string {
 	return "unknown"
 }
 
-// start starts the subject on a core, with its files in a folder of its own.
-func (s subject) start(core int, set settings, scratch string) (*process, error) {
+// start starts the subject at a place, with its files in a folder of its own.
+func (s subject) start(at place, set settings, scratch string) (*process, error) {
 	text, err := peers.ReadFile("peers/" + s.file)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (s subject) start(core int, set settings, scratch string) (*process, error)
 	for _, a := range s.args {
 		args = append(args, strings.ReplaceAll(a, "%s", file))
 	}
-	return launch(s.Name, []int{core}, filepath.Join(scratch, output), s.env, args...)
+	return launch(s.Name, at, filepath.Join(scratch, output), s.env, args...)
 }
 
 // port returns the port of an address, for settings that take it alone.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -112,11 +113,21 @@ func family(pid int) ([]int, error) {
 	return all, nil
 }
 
-// pin has the calling thread, and the processes that it starts, run on those
-// cores only.
-func pin(cores []int) error {
+// A place is where a process runs.
+type place struct {
+	cores []int
+	nice  int // how ready it is to let others go first; negative: not at all
+}
+
+// take has the calling thread, and the processes that it starts, run there.
+func (p place) take() error {
+	if p.nice != 0 {
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, p.nice); err != nil { // of the thread, on Linux
+			return fmt.Errorf("run at nice %d: %w", p.nice, err)
+		}
+	}
 	var mask [16]uint64
-	for _, c := range cores {
+	for _, c := range p.cores {
 		if c < 0 || c >= len(mask)*64 {
 			return fmt.Errorf("core %d is none", c)
 		}
@@ -124,23 +135,34 @@ func pin(cores []int) error {
 	}
 	_, _, e := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
 	if e != 0 {
-		return fmt.Errorf("run on cores %v: %w", cores, e)
+		return fmt.Errorf("run on cores %v: %w", p.cores, e)
 	}
 	return nil
 }
 
-// onCores calls start in a thread that runs on those cores only.
-func onCores(cores []int, start func() error) error {
+// start starts a command there, in a session and process group of its own, so
+// that Control-C is for us alone.
+func (p place) start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	ended := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		if err := pin(cores); err != nil {
+		if err := p.take(); err != nil {
 			ended <- err
 			return
 		}
-		ended <- start()
+		ended <- cmd.Start()
 	}()
-	return <-ended
+	if err := <-ended; err != nil || p.nice == 0 {
+		return err
+	}
+	// Where the kernel shares cores out between sessions, a nice value counts
+	// within one only, and the session has one too.
+	err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte(strconv.Itoa(p.nice)), 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // freeAddresses returns n loopback addresses where nobody listens, with ports
