@@ -68,7 +68,7 @@ var arrows = []arrow{
 	// joins it with one of the stores below that folder.
 	{pkg: "/internal/store", may: list(""), never: noIO},
 	{pkg: "/internal/store/memstore", may: list("", "/internal/store"), never: storesStandAlone},
-	{pkg: "/internal/store/sqlitestore", may: list("", "/internal/store"), never: storesStandAlone},
+	{pkg: "/internal/store/sqlitestore", may: list("", "/internal/store", "/shuffle"), never: storesStandAlone}, // it keeps a registry of hands, too
 	{pkg: "/internal/store/pgstore", may: list("", "/internal/store"), never: storesStandAlone},
 	{pkg: "/internal/store/faultstore", may: list("", "/internal/store", "/internal/fault"), never: storesStandAlone},
 	{pkg: "/internal/store/storetest", may: list("", "/internal/store", "/internal/store/faultstore", "/internal/fault"), never: storesStandAlone},

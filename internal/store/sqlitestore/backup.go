@@ -159,7 +159,7 @@ func claim(path string) (file string, lock *lock, err error) {
 	if file, err = locate(path, true); err != nil {
 		return "", lock, err
 	}
-	if lock, err = takeLock(path, file); err != nil {
+	if lock, err = takeLock(context.Background(), path, file); err != nil {
 		return "", lock, err
 	}
 	if err := vacant(path, file); err != nil {
@@ -179,10 +179,10 @@ func checkBackup(ctx context.Context, path, file string) error {
 	c, err := connect(ctx, db)
 	if err == nil {
 		defer c.close()
-		_, err = upgrade(ctx, path, c, steps())
+		_, err = memory().upgrade(ctx, path, c)
 	}
 	if err == nil {
-		err = check(ctx, c)
+		err = memory().damage(ctx, c)
 	}
 	if err == nil {
 		err = checkBlobs(ctx, c)

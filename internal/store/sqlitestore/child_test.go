@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		s.Close()
 	case "write":
 		fail(writeForEver(context.Background()))
+	case "sign up":
+		fail(signUp(context.Background()))
 	case "outgrow":
 		fail(outgrow(context.Background()))
 	default:

@@ -23,7 +23,11 @@ func (s *Store) lookForDamage(ctx context.Context, o Options) error {
 		return s.fault("open", err)
 	}
 	defer c.close()
-	err = check(bounded, c)
+	// One snapshot, since other processes may be writing.
+	if err := c.exec(ctx, "BEGIN"); err != nil {
+		return s.fault("open", err)
+	}
+	err = s.format.damage(bounded, c)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		s.log.Warn("store is too large to be checked whole at start; damage is found when it is read", "path", s.path, "checked_for", o.checkFor())
 		return nil
@@ -31,10 +35,10 @@ func (s *Store) lookForDamage(ctx context.Context, o Options) error {
 	return s.fault("open", err)
 }
 
-// check looks for damage, with SQLite's own check first and then with ours. The
+// damage looks for damage, with SQLite's own check first and then with ours. The
 // quick one of SQLite's is not enough: it would let pass a record that is there
 // and that no look-up finds.
-func check(ctx context.Context, c *conn) error {
+func (f format) damage(ctx context.Context, c *conn) error {
 	var found []error
 	err := c.each(ctx, "PRAGMA integrity_check(5)", nil, func(rows *sql.Rows) error {
 		var s string
@@ -52,7 +56,12 @@ func check(ctx context.Context, c *conn) error {
 	if len(found) > 0 {
 		return fmt.Errorf("%w: %w", errDamaged, errors.Join(found...))
 	}
-	err = c.each(ctx, "SELECT r.kind, "+columns+" FROM records r", nil, func(rows *sql.Rows) error {
+	return f.check(ctx, c)
+}
+
+// checkRecords reads every record and entry and compares the tables.
+func checkRecords(ctx context.Context, c *conn) error {
+	err := c.each(ctx, "SELECT r.kind, "+columns+" FROM records r", nil, func(rows *sql.Rows) error {
 		var r row
 		if err := rows.Scan(&r.Kind, &r.ID, &r.Revision, &r.Body, &r.terms, &r.sum); err != nil {
 			return err
@@ -77,7 +86,12 @@ func check(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
-	for _, contradiction := range contradictions() {
+	return deny(ctx, c, contradictions())
+}
+
+// deny reports the first of the contradictions that it finds.
+func deny(ctx context.Context, c *conn, contradictions []string) error {
+	for _, contradiction := range contradictions {
 		var what string
 		found, err := c.row(ctx, contradiction, nil, &what)
 		if err != nil {

@@ -230,11 +230,11 @@ func TestSchemaIsUpgradedStepByStep(t *testing.T) {
 	two := append(steps(), "CREATE TABLE second (a TEXT) STRICT; INSERT INTO second VALUES ('kept')")
 	three := append(two, "CREATE TABLE third (a TEXT) STRICT; INSERT INTO nowhere VALUES (1)")
 	for range 2 { // the second time there is nothing to do
-		if _, err := upgrade(t.Context(), s.path, c, two); err != nil {
+		if _, err := (format{app: memory().app, steps: two}).upgrade(t.Context(), s.path, c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := upgrade(t.Context(), s.path, c, three)
+	_, err := format{app: memory().app, steps: three}.upgrade(t.Context(), s.path, c)
 	wantWords(t, err, s.path, "version 3", "nowhere")
 	var tables, kept int
 	if _, err := c.row(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name = 'third'", nil, &tables); err != nil || tables != 0 {
@@ -247,7 +247,7 @@ func TestSchemaIsUpgradedStepByStep(t *testing.T) {
 		t.Errorf("schema version is %d, %v; want 2", v, err)
 	}
 	// The older program meets the newer file.
-	_, err = upgrade(t.Context(), s.path, c, steps())
+	_, err = memory().upgrade(t.Context(), s.path, c)
 	if !errors.Is(err, cellway.ErrInvalid) || !strings.Contains(err.Error(), "version 2") || !strings.Contains(err.Error(), "up to 1") {
 		t.Errorf("error is %v", err)
 	}

@@ -1,12 +1,14 @@
 package sqlitestore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cellway/cellway"
 )
@@ -20,13 +22,18 @@ type lock struct{ f *os.File }
 var errHeld = errors.New("held by another process")
 
 // takeLock locks the store file for this process.
-func takeLock(path, file string) (*lock, error) {
+func takeLock(_ context.Context, path, file string) (*lock, error) {
 	name := file + ".lock"
 	f, err := lockFile(name)
 	if errors.Is(err, errHeld) {
 		return nil, fmt.Errorf("open store %s: %s has it open; two control planes can't share one file, so stop that one first: %w",
 			path, holder(name), cellway.ErrStoreDown)
 	}
+	return locked(f, err, path, name)
+}
+
+// locked is the outcome of a lockFile that was not held by another.
+func locked(f *os.File, err error, path, name string) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: lock it: %w: %w", path, cellway.ErrStoreDown, err)
 	}
@@ -35,6 +42,23 @@ func takeLock(path, file string) (*lock, error) {
 		return nil, errors.Join(fmt.Errorf("open store %s: write %s: %w: %w", path, name, cellway.ErrStoreDown, err), l.release())
 	}
 	return l, nil
+}
+
+// awaitLock takes the lock when other processes have done with it, which takes
+// them as long as opening the file does.
+func awaitLock(ctx context.Context, path, file string) (*lock, error) {
+	name := file + ".lock"
+	for {
+		f, err := lockFile(name)
+		if !errors.Is(err, errHeld) {
+			return locked(f, err, path, name)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("open store %s: %s is opening it: %w: %w", path, holder(name), cellway.ErrStoreDown, context.Cause(ctx))
+		}
+	}
 }
 
 // note replaces the content of the lock's file, which only people read.
@@ -46,7 +70,13 @@ func (l *lock) note(s string) error {
 	return err
 }
 
-func (l *lock) release() error { return errors.Join(l.note(""), l.f.Close()) }
+// release frees what it may free: nothing, if l is nil.
+func (l *lock) release() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.note(""), l.f.Close())
+}
 
 // holder names the process that has the lock, as well as can be known.
 func holder(name string) string {

@@ -16,24 +16,36 @@ import (
 // exist is an [cellway.ErrNotFound] unless o.Create; what is not a store, or one of
 // a newer schema, is an [cellway.ErrInvalid] and is left alone; a damaged, locked
 // or unreadable one wraps [cellway.ErrStoreDown]. The message says what helps.
-func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	return memory().open(ctx, path, o)
+}
+
+// open opens a file of the format. Where several processes may have it, each
+// has the lock for as long as it opens the file, and they take turns.
+func (f format) open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	file, err := locate(path, o.Create)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := takeLock(path, file)
+	take := awaitLock
+	if f.alone {
+		take = takeLock
+	}
+	lock, err := take(ctx, path, file)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, file: file, lock: lock, log: o.log(), turn: make(chan struct{}, 1), blobs: make(chan struct{}, 1)}
+	s := &Store{format: f, path: path, file: file, lock: lock, log: o.log(), turn: make(chan struct{}, 1), blobs: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.discard())
 		}
 	}()
-	s.sweep()
+	if f.alone {
+		s.sweep()
+	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		if err := create(ctx, path, file); err != nil {
+		if err := f.create(ctx, path, file); err != nil {
 			return nil, err
 		}
 		s.log.Info("store created", "path", path)
@@ -62,8 +74,16 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := s.lookForDamage(ctx, o); err != nil {
 		return nil, err
 	}
-	if _, err := s.writer.affect(ctx, dropRests); err != nil {
-		return nil, s.fault("open", err)
+	if f.tidy != "" {
+		if _, err := s.writer.affect(ctx, f.tidy); err != nil {
+			return nil, s.fault("open", err)
+		}
+	}
+	if !f.alone {
+		s.lock = nil
+		if err := lock.release(); err != nil {
+			return nil, s.fault("open", err)
+		}
 	}
 	return s, nil
 }
@@ -136,17 +156,16 @@ func (s *Store) probe(ctx context.Context) error {
 		return s.fault("open", err)
 	}
 	defer c.close()
-	all := steps()
-	from, err := upgrade(ctx, s.path, c, all)
-	if err == nil && from != len(all) {
-		s.log.Info("store upgraded", "path", s.path, "from_schema", from, "to_schema", len(all))
+	from, err := s.format.upgrade(ctx, s.path, c)
+	if to := len(s.format.steps); err == nil && from != to {
+		s.log.Info("store upgraded", "path", s.path, "from_schema", from, "to_schema", to)
 	}
 	return err
 }
 
 // create makes an empty store beside its final name and renames it, so that a
 // file of that name is whole whenever the machine stops.
-func create(ctx context.Context, path, file string) error {
+func (f format) create(ctx context.Context, path, file string) error {
 	for _, rest := range []string{file + "-wal", file + "-shm", file + "-journal"} {
 		if _, err := os.Lstat(rest); err == nil {
 			return fmt.Errorf("create store %s: %s is there without the file that it belongs to and may hold the newest changes of a store that was moved or deleted; bring them together, or move it away: %w",
@@ -157,19 +176,19 @@ func create(ctx context.Context, path, file string) error {
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault(path, "create", err)
 	}
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	w, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fault(path, "create", err)
 	}
-	defer f.Close()
-	if err := fill(ctx, path, fresh); err != nil {
+	defer w.Close()
+	if err := f.fill(ctx, path, fresh); err != nil {
 		return errors.Join(err, os.Remove(fresh))
 	}
-	return settle(path, f, file)
+	return settle(path, w, file)
 }
 
 // fill writes an empty store into an empty file.
-func fill(ctx context.Context, path, file string) error {
+func (f format) fill(ctx context.Context, path, file string) error {
 	db, err := open(file)
 	if err != nil {
 		return fault(path, "create", err)
@@ -180,10 +199,10 @@ func fill(ctx context.Context, path, file string) error {
 		return fault(path, "create", err)
 	}
 	defer c.close()
-	if err := c.exec(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
+	if err := c.exec(ctx, fmt.Sprintf("PRAGMA application_id = %d", f.app)); err != nil {
 		return fault(path, "create", err)
 	}
-	_, err = upgrade(ctx, path, c, steps())
+	_, err = f.upgrade(ctx, path, c)
 	return err
 }
 

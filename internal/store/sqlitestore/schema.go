@@ -7,8 +7,26 @@ import (
 	"github.com/cellway/cellway"
 )
 
-// applicationID marks the file as Cellway's in its header: "Celw".
-const applicationID = 0x43656c77
+// A format is one kind of file that this package keeps.
+type format struct {
+	name  string // what the file is called in messages
+	app   int    // the application id in its header
+	steps []string
+
+	// alone says that one process has the file at a time.
+	alone bool
+
+	// tidy removes what an interrupted process may have left.
+	tidy string
+
+	// check looks for damage that SQLite can't see.
+	check func(context.Context, *conn) error
+}
+
+// memory is the format of a [Store]. Its application id spells "Celw".
+func memory() format {
+	return format{name: "store", app: 0x43656c77, steps: steps(), alone: true, tidy: dropRests, check: checkRecords}
+}
 
 // steps returns what makes each version of the schema from the one before it.
 // A step that was ever released never changes; a change is a new step.
@@ -84,14 +102,15 @@ func version(ctx context.Context, c *conn) (app, schema int, err error) {
 // upgrade brings the schema up to the newest of steps, each step in a
 // transaction of its own. A newer schema than that is refused and not touched.
 // It returns the version found.
-func upgrade(ctx context.Context, path string, c *conn, steps []string) (from int, err error) {
+func (f format) upgrade(ctx context.Context, path string, c *conn) (from int, err error) {
+	steps := f.steps
 	app, from, err := version(ctx, c)
 	if err != nil {
 		return 0, fault(path, "open", err)
 	}
-	if app != applicationID {
-		return 0, fmt.Errorf("open store %s: this SQLite file has application id %#x, a store of Cellway has %#x; check the path: %w",
-			path, app, applicationID, cellway.ErrInvalid)
+	if app != f.app {
+		return 0, fmt.Errorf("open store %s: this SQLite file has application id %#x, a %s of Cellway has %#x; check the path: %w",
+			path, app, f.name, f.app, cellway.ErrInvalid)
 	}
 	if from > len(steps) {
 		return 0, fmt.Errorf("open store %s: it has schema version %d, this program knows up to %d; use the release that wrote it, or a later one: %w",

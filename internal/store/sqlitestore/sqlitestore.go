@@ -13,6 +13,9 @@
 //
 // It can't be mended there: each record carries a checksum over all of it, and
 // one that does not fit is an error that names the record.
+//
+// A [Registry] of hands is another kind of file, which several processes may
+// share.
 package sqlitestore
 
 import (
@@ -62,10 +65,11 @@ func (o Options) log() *slog.Logger {
 
 // A Store implements [store.Store] in a SQLite file. Make one with [Open].
 type Store struct {
-	path string // as the caller named it
-	file string // without symbolic links
-	lock *lock
-	log  *slog.Logger
+	format format
+	path   string // as the caller named it
+	file   string // without symbolic links
+	lock   *lock  // nil if other processes may have the file too
+	log    *slog.Logger
 
 	writes *sql.DB
 	reads  *sql.DB
@@ -132,7 +136,7 @@ func (s *Store) view(ctx context.Context, read func(*tx) error) error {
 	if err := c.exec(t.ctx, "BEGIN"); err != nil {
 		return s.fault("read", err)
 	}
-	if _, err := c.row(t.ctx, "SELECT count(*) FROM (SELECT 1 FROM kinds LIMIT 1)", nil, new(int)); err != nil {
+	if _, err := c.row(t.ctx, "SELECT count(*) FROM (SELECT 1 FROM sqlite_schema LIMIT 1)", nil, new(int)); err != nil {
 		return s.fault("read", err)
 	}
 	return read(t)
