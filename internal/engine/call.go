@@ -35,7 +35,9 @@ type Call struct {
 	answer answerBody
 	tried  []*endpoint
 
-	answered bool // an answer has begun
+	answered bool   // an answer has begun
+	last     []byte // of the answer: see sendLast
+	lastAt   stage
 	broken   bool // it will not be whole
 	placed   bool // it has a place among the cell's requests
 	interims int  // how many interim answers there were
@@ -97,9 +99,16 @@ func (k *Call) whole() bool {
 // end ends the call and returns what its connection does next.
 func (k *Call) end() action {
 	c := k.c
+	k.sendLast()
+	k.reply.drop()
+	k.answer.giveBack()
 	c.mu.Lock()
 	if c.tracked {
-		c.tracked, c.tunnel, c.key, c.cell, c.link, c.cause, c.ended = false, false, "", "", nil, nil, nil
+		c.tracked, c.tunnel, c.key, c.cell, c.link, c.cause = false, false, "", "", nil, nil
+		if c.cancel != nil {
+			c.cancel(errDone)
+			c.ctx, c.cancel = nil, nil
+		}
 		if c.late {
 			c.late = false
 			c.unlimitLocked()
@@ -157,19 +166,7 @@ func (k *Call) Track(key cellway.Key, cell cellway.CellID) {
 }
 
 // Done is closed when the call is to end early, because somebody has ended it.
-func (k *Call) Done() <-chan struct{} {
-	c := k.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended == nil {
-		c.tracked = true
-		c.ended = make(chan struct{})
-		if c.cause != nil {
-			close(c.ended)
-		}
-	}
-	return c.ended
-}
+func (k *Call) Done() <-chan struct{} { return k.context().Done() }
 
 // cause returns why the call was ended, or nil.
 func (k *Call) cause() error {
@@ -178,19 +175,20 @@ func (k *Call) cause() error {
 	return k.c.cause
 }
 
-// context returns a context that ends with the call, for what needs one.
-func (k *Call) context() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	done := k.Done()
-	stop := make(chan struct{})
-	go func() {
-		select {
-		case <-done:
-			cancel(k.cause())
-		case <-stop:
+// context returns a context that ends with the call, for what needs one. It is
+// made when it is first asked for.
+func (k *Call) context() context.Context {
+	c := k.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		c.tracked = true
+		c.ctx, c.cancel = context.WithCancelCause(context.Background())
+		if c.cause != nil {
+			c.cancel(c.cause)
 		}
-	}()
-	return ctx, func() { cancel(errDone); close(stop) }
+	}
+	return c.ctx
 }
 
 // calm lets the connection be used again for an answer after the call was
@@ -238,11 +236,21 @@ func (k *Call) Answer(status int, body []byte) (sent int64) {
 	if !bodyless {
 		k.out = append(k.out, body...)
 	}
-	n, err := k.write(k.out, atAnswer)
-	if err != nil {
+	k.last, k.lastAt = k.out, atAnswer
+	return int64(len(k.out) - head)
+}
+
+// sendLast sends the last bytes of the answer. They go when all that is to be
+// counted of the call was counted, and its place in the cell was given back: the
+// client may act on them at once.
+func (k *Call) sendLast() {
+	b := k.last
+	if k.last = nil; b == nil || k.broken {
+		return
+	}
+	if _, err := k.write(b, k.lastAt); err != nil {
 		k.broken = true
 	}
-	return int64(max(0, n-head))
 }
 
 // write writes b to the client. If that takes long it counts as that stage.

@@ -102,8 +102,6 @@ func (k *Call) release(l *link) {
 	r, b := &k.reply, &k.answer
 	whole := k.detach(l) && b.done && b.werr == nil && b.bad == OK && b.n == 0 &&
 		!r.head.Close && !k.body.spoilt()
-	r.drop()
-	b.giveBack()
 	if !whole {
 		l.conn.Close()
 		return
@@ -168,7 +166,10 @@ func (k *Call) sendAnswer(l *link) {
 		return
 	}
 	for !b.done {
-		err := l.run(b)
+		var err error
+		if b.bad == OK {
+			err = l.run(b)
+		}
 		switch {
 		case b.werr != nil:
 			k.failWrite(b.werr)
@@ -179,9 +180,8 @@ func (k *Call) sendAnswer(l *link) {
 		case err == io.EOF && (b.mode == modeToClose || b.mode == modeEnchunk):
 			b.done = true
 			if b.mode == modeEnchunk {
-				if _, err := k.write([]byte("0\r\n\r\n"), atWrite); err != nil {
-					k.failWrite(err)
-				}
+				k.out = append(k.out[:0], "0\r\n\r\n"...)
+				k.last, k.lastAt = k.out, atWrite
 			}
 		case err != nil:
 			k.failRead(err)
@@ -237,8 +237,7 @@ func (k *Call) sendFirst(r *reply) error {
 	switch b.mode {
 	case modeNone:
 		b.n = len(rest) // nobody asked for that
-		_, err := k.write(k.out, atWrite)
-		return err
+		return k.sendOrKeep(k.out, true)
 	case modeSized, modeToClose:
 		if b.mode == modeSized {
 			if int64(len(rest)) > b.left {
@@ -253,18 +252,14 @@ func (k *Call) sendFirst(r *reply) error {
 		body := r.at + r.size
 		if head <= body && r.buf != nil {
 			copy(r.buf[body-head:body], k.out)
-			n, err := k.write(r.buf[body-head:body+len(rest)], atWrite)
-			k.rep.BytesOut += int64(max(0, n-head))
-			return err
+			k.rep.BytesOut += int64(len(rest))
+			return k.sendOrKeep(r.buf[body-head:body+len(rest)], b.done)
 		}
 		k.out = append(k.out, rest...)
 	default:
 		b.out = b.out[:0]
 		took := b.feed(rest)
-		if b.bad != OK {
-			return nil // the loop in sendAnswer finds it
-		}
-		if left := rest[took:]; len(left) > 0 {
+		if left := rest[took:]; len(left) > 0 && b.bad == OK {
 			if b.done {
 				b.n = len(left)
 			} else {
@@ -273,10 +268,19 @@ func (k *Call) sendFirst(r *reply) error {
 		}
 		k.out = append(k.out, b.out...)
 	}
-	_, err := k.write(k.out, atWrite)
 	if b.mode == modeSized || b.mode == modeToClose {
 		k.rep.BytesOut += int64(len(rest))
 	}
+	return k.sendOrKeep(k.out, b.done && b.bad == OK)
+}
+
+// sendOrKeep sends bytes to the client, or keeps them if they are the last.
+func (k *Call) sendOrKeep(m []byte, last bool) error {
+	if last {
+		k.last, k.lastAt = m, atWrite
+		return nil
+	}
+	_, err := k.write(m, atWrite)
 	return err
 }
 
@@ -387,20 +391,12 @@ func (b *answerBody) took(n int) (more bool) {
 			return !b.done
 		}
 	}
-	if b.werr = b.send(m); b.werr != nil {
-		return false
-	}
-	return !b.done
-}
-
-// send sends bytes to the client.
-func (b *answerBody) send(m []byte) error {
-	_, err := b.c.write(m, atWrite)
-	return err
+	b.werr = k.sendOrKeep(m, b.done)
+	return b.werr == nil && !b.done
 }
 
 func (b *answerBody) quiet() {
-	if b.n == 0 {
+	if b.n == 0 && !b.done {
 		b.giveBack()
 	}
 }

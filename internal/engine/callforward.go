@@ -89,9 +89,7 @@ func (k *Call) leaveGate() {
 
 // queue waits for a place.
 func (k *Call) queue(g *gate) error {
-	ctx, cancel := k.context()
-	defer cancel()
-	return g.enter(ctx)
+	return g.enter(k.context())
 }
 
 // reach sends the request to endpoint after endpoint until an answer's head is
@@ -189,9 +187,7 @@ func isSafe(method []byte) bool {
 
 // dial opens a link to e.
 func (k *Call) dial(e *endpoint) (*link, error) {
-	ctx, cancel := k.context()
-	defer cancel()
-	return e.dialLink(ctx)
+	return e.dialLink(k.context())
 }
 
 // attach makes l what the call's end cuts. It returns false if the call has

@@ -117,7 +117,7 @@ func TestProtocolsOverTLS(t *testing.T) {
 			io.Copy(w, req.Body)
 		}))
 		want := "HTTP/1.1"
-		if http2 {
+		if http2 && !ownPath {
 			want = "HTTP/2.0"
 		}
 		data := bytes.Repeat([]byte("0123456789"), 100000)

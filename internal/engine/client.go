@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -77,10 +78,11 @@ type client struct {
 	key     cellway.Key
 	cell    cellway.CellID
 	link    *link
-	cause   error         // why it was ended
-	ended   chan struct{} // closed when it is; nil: nobody asked for it
-	late    bool          // deadlines have been set
-	doomed  bool          // and stay
+	cause   error           // why it was ended
+	ctx     context.Context // ends with it; nil: nobody asked for it
+	cancel  context.CancelCauseFunc
+	late    bool // deadlines have been set
+	doomed  bool // and stay
 }
 
 func newClient(s *Server, conn net.Conn, secure bool) *client {
@@ -125,10 +127,11 @@ func (c *client) serve() {
 				c.failed(err)
 			}
 		}
+		if c.next == toServe {
+			c.serveCall()
+		}
 		switch c.next {
 		case toRead:
-		case toServe:
-			c.serveCall()
 		case toHand:
 			c.handOver()
 			return

@@ -66,6 +66,9 @@ func TestTargetsArriveByteForByte(t *testing.T) {
 			if err != nil || resp.StatusCode != 204 {
 				t.Fatalf("%q: %v %v", target, resp, err)
 			}
+			if ownPath && target == "//x|y?q" {
+				want = target // nothing is in its way
+			}
 			line, rest, _ := strings.Cut(<-got, "\r\n")
 			if line != method+" "+want+" HTTP/1.1" {
 				t.Errorf("%q arrived as %q", target, line)
@@ -135,6 +138,10 @@ func TestFieldsThatGoToTheCell(t *testing.T) {
 		slices.Sort(lines)
 		want := []string{"Accept: */*", "Connection: TE", "Cookie: a=b", "Cookie: c=d", "Host: acme.test", "Te: trailers",
 			"X-Cell-Id: cell-a", "X-Tenant-Id: acme", "idempotency-key: 7"}
+		if ownPath { // names are as the client has spelt them
+			want[len(want)-1] = "Idempotency-Key: 7"
+			slices.Sort(want)
+		}
 		if !slices.Equal(lines, want) {
 			t.Errorf("the cell got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 		}
@@ -170,6 +177,9 @@ func TestFieldsThatGoToTheClient(t *testing.T) {
 			want := []string{"Content-Length: 2", "Date: yesterday", "HTTP/1.1 299 status code 299", "Proxy-Status: 299", "Set-Cookie: a", "Set-Cookie: b"}
 			if keep {
 				want = append(want, "X-Cell-Epoch: 4")
+			}
+			if ownPath { // the phrase is the cell's
+				want[2] = "HTTP/1.1 299 Odd"
 			}
 			if !slices.Equal(lines, want) {
 				t.Errorf("the client got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

@@ -198,6 +198,7 @@ func TestSlowReaderHoldsTheCellBack(t *testing.T) {
 // The rest of a body that a handler leaves unread may follow soon, and is never
 // taken for a request.
 func TestUnreadBodyIsNeverARequest(t *testing.T) {
+	onlyNetHTTP(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, new(memnet.Net), Config{})
 		var paths []string

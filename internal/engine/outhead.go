@@ -144,7 +144,7 @@ func (k *Call) appendRequest(dst []byte, e *endpoint) []byte {
 			}
 		}
 	case h.wantsTrailers():
-		dst = append(dst, "Connection: TE\r\nTE: trailers\r\n"...)
+		dst = append(dst, "Connection: TE\r\nTe: trailers\r\n"...)
 	}
 	switch {
 	case h.Chunked:

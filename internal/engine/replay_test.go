@@ -39,6 +39,27 @@ func guarded(r *rig) {
 		}
 		r.finish(w, rep)
 	}
+	r.call = func(c *Call, _ *http.Request, o *Options) {
+		c.KeepBody(0)
+		o.Edit = funcEditor{Options{Inspect: func(status int, h http.Header) bool {
+			return status == 421 && h.Get("X-Cell-Epoch") != ""
+		}}}
+		rep := c.Forward(r.pools.Cell("cell-a"), o)
+		if rep.Swallowed {
+			if rep.HeadSent || rep.Status != 421 || rep.Code != "" {
+				r.t.Errorf("swallowed: %+v", rep)
+			}
+			if !c.Rewind() {
+				c.Header()
+				c.Answer(503, nil)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+			o.Edit = nil
+			rep = c.Forward(r.pools.Cell("cell-b"), o)
+		}
+		r.finishCall(c, rep)
+	}
 }
 
 // A request that the guard refused is sent once more, with all of its body,
@@ -182,6 +203,12 @@ func TestLargeBodySurvivesAnEndpointThatDoesNotConnect(t *testing.T) {
 						defer o.Body.Close()
 					}
 					r.finish(w, r.pools.Cell("cell-a").Forward(w, req, o))
+				}
+				r.call = func(c *Call, _ *http.Request, o *Options) {
+					if kept {
+						c.KeepBody(0)
+					}
+					r.finishCall(c, c.Forward(r.pools.Cell("cell-a"), o))
 				}
 				for i := range 2 { // from either endpoint, the search starts
 					r.use() // with breakers that know nothing

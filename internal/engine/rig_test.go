@@ -3,9 +3,13 @@ package engine
 import (
 	"bufio"
 	"context"
+	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +28,7 @@ type rig struct {
 	options func(*http.Request) Options
 	choose  func(*http.Request) cellway.CellID
 	handle  http.HandlerFunc // instead of Forward, if set
+	call    func(c *Call, req *http.Request, o *Options)
 
 	mu      sync.Mutex
 	reports []Report
@@ -46,9 +51,128 @@ func newRig(t *testing.T, n *memnet.Net, cfg Config) *rig {
 	k.Install(s)
 	l := r.listen("10.9.9.9:80")
 	r.addr = l.Addr().String()
-	go s.Serve(k.Listen(l))
 	t.Cleanup(func() { s.Close(); pools.Close() })
+	if !ownPath {
+		go s.Serve(k.Listen(l))
+		return r
+	}
+	own := NewServer(ServerConfig{Handler: r, Checker: k})
+	var serving sync.WaitGroup
+	serving.Go(func() { own.Serve(l) })
+	serving.Go(func() { s.Serve(own.HTTP2()) })
+	t.Cleanup(func() { own.Close(); s.Close(); serving.Wait() })
 	return r
+}
+
+// ownPath says which way HTTP/1 takes: see TestMain.
+var ownPath bool
+
+// TestMain runs all tests twice: what is promised holds on both ways of HTTP/1,
+// that of net/http and our own.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	once := flag.Lookup("test.fuzz").Value.String() != "" || flag.Lookup("test.bench").Value.String() != ""
+	if ownPath = true; code == 0 && !once {
+		fmt.Println("once more, on the own path of HTTP/1")
+		code = m.Run()
+	}
+	os.Exit(code)
+}
+
+// onlyNetHTTP skips a test of what net/http alone does.
+func onlyNetHTTP(t *testing.T) {
+	t.Helper()
+	if ownPath {
+		t.Skip("it is about the path through net/http")
+	}
+}
+
+// ServeCall does what serve does.
+func (r *rig) ServeCall(c *Call) {
+	h := c.Head()
+	req, err := http.NewRequest(string(h.Method), "http://"+string(h.Host)+string(h.Path), nil)
+	if err != nil {
+		req = &http.Request{Method: string(h.Method), URL: new(url.URL), Header: http.Header{}}
+	}
+	for _, f := range h.Fields {
+		req.Header.Add(string(f.Name), string(f.Value))
+	}
+	cell := cellway.CellID("cell-a")
+	if r.choose != nil {
+		cell = r.choose(req)
+	}
+	var o Options
+	if r.options != nil {
+		o = r.options(req)
+	}
+	if o.Tenant == "" {
+		o.Tenant = cellway.TenantID(req.Header.Get("X-Tenant-Id"))
+	}
+	if o.Body != nil {
+		c.KeepBody(0)
+	}
+	o.Edit = funcEditor{o}
+	if r.call != nil {
+		r.call(c, req, &o)
+		return
+	}
+	c.Track("key", cell)
+	r.finishCall(c, c.Forward(r.pools.Cell(cell), &o))
+}
+
+// finishCall does what finish does.
+func (r *rig) finishCall(c *Call, rep *Report) {
+	r.mu.Lock()
+	r.reports = append(r.reports, *rep)
+	r.mu.Unlock()
+	if rep.Code != "" && !rep.HeadSent && rep.Code != ClientGone {
+		c.Header().Set("X-Code", string(rep.Code))
+		c.Answer(rep.Status, nil)
+	}
+}
+
+func (r *rig) RefuseCall(c *Call, reason Reason) {
+	h := c.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	c.Answer(reason.Code().Status(), Problem(reason.Code().Status(), reason.Code(), reason.Detail()))
+}
+
+// A funcEditor edits by functions for net/http.
+type funcEditor struct{ o Options }
+
+func (e funcEditor) EditRequest(h Header) {
+	if e.o.Header != nil {
+		viaHTTP(h, e.o.Header)
+	}
+}
+
+func (e funcEditor) InspectAnswer(status int, h Header) (swallow bool) {
+	if e.o.Inspect != nil {
+		viaHTTP(h, func(h http.Header) { swallow = e.o.Inspect(status, h) })
+	}
+	return swallow
+}
+
+func (e funcEditor) EditAnswer(status int, h Header) {
+	if e.o.Answer != nil {
+		viaHTTP(h, func(h http.Header) { e.o.Answer(status, h) })
+	}
+}
+
+func viaHTTP(h Header, edit func(http.Header)) {
+	lines := h.(*fields).lines
+	all := http.Header{}
+	for _, f := range lines {
+		all.Add(string(f.Name), string(f.Value))
+	}
+	edit(all)
+	h.DelFunc(func(string) bool { return true })
+	for name, values := range all {
+		for _, v := range values {
+			h.AddBytes(name, []byte(v))
+		}
+	}
 }
 
 func (r *rig) serve(w http.ResponseWriter, req *http.Request) {

@@ -87,8 +87,9 @@ func NewServer(cfg ServerConfig) *Server {
 	return s
 }
 
-// now returns the time since the epoch.
-func (s *Server) now() int64 { return int64(time.Since(s.epoch)) }
+// now returns the time since the epoch and one nanosecond, so that no time is
+// zero.
+func (s *Server) now() int64 { return int64(time.Since(s.epoch)) + 1 }
 
 // ErrServerClosed is returned by [Server.Serve] after [Server.Shutdown] or
 // [Server.Close].

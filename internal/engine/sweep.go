@@ -8,7 +8,8 @@ import (
 )
 
 // peekAfter is how long a call waits for its cell before somebody looks whether
-// its client is still there.
+// its client has broken the connection off. One that only sends no more may
+// still read.
 const peekAfter = time.Second
 
 var errClientReset = errors.New("the client broke the connection off")
@@ -58,21 +59,33 @@ func (s *Server) sweepLaterLocked() {
 
 func (s *Server) sweepAll() {
 	now := s.now()
-	for _, c := range s.all() {
-		c.judge(now)
+	all := s.all()
+	next := time.Hour
+	for _, c := range all {
+		next = min(next, c.judge(now))
 	}
+	// Not too often, as each look takes its time.
+	next = max(next, 5*time.Millisecond+time.Duration(len(all))*2*time.Microsecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sweeping = len(s.clients) > 0; s.sweeping {
-		s.timer.Reset(s.tick)
+		s.timer.Reset(min(s.tick, next))
 	}
 }
 
-// judge ends what takes too long.
-func (c *client) judge(now int64) {
+// judge ends what takes too long. It returns when to look again for that, at the
+// latest; about connections that are idle nobody is so strict.
+func (c *client) judge(now int64) (next time.Duration) {
 	s, since := c.stage()
 	k := c.srv.cfg.Checker
-	up := func(limit time.Duration) bool { return limit > 0 && now-since >= int64(limit) }
+	next = time.Hour
+	up := func(limit time.Duration) bool {
+		left := limit - time.Duration(now-since)
+		if limit > 0 && left > 0 && s != atIdle {
+			next = left
+		}
+		return limit > 0 && left <= 0
+	}
 	switch s {
 	case atStart:
 		if up(k.headTimeout()) || c.srv.closing.Load() && up(time.Second) {
@@ -91,8 +104,9 @@ func (c *client) judge(now int64) {
 			c.cut(errClientStuck)
 		}
 	case atWork, atCell, atStream, atWrite, atTunnel:
-		c.judgeCall(now, s, since)
+		return c.judgeCall(now, s, since)
 	}
+	return next
 }
 
 // expireFrom ends the read of a connection unless it has left the stage.
@@ -104,11 +118,11 @@ func (c *client) expireFrom(s stage, since int64, why expiry) {
 	}
 }
 
-// judgeCall ends a call that takes too long.
-func (c *client) judgeCall(now int64, s stage, since int64) {
+// judgeCall ends a call that takes too long. It returns how long it may go on.
+func (c *client) judgeCall(now int64, s stage, since int64) (left time.Duration) {
 	t := c.limits.Load()
 	if t == nil {
-		return
+		return time.Hour
 	}
 	limit, cause := time.Duration(-1), error(nil)
 	switch s {
@@ -124,17 +138,23 @@ func (c *client) judgeCall(now int64, s stage, since int64) {
 	case atTunnel:
 		limit, cause = t.Idle, errTunnelSilent
 	}
-	began := c.began.Load()
+	left = endless(limit) - time.Duration(now-since)
+	if began := c.began.Load(); t.Whole > 0 && s != atTunnel && began != 0 {
+		if l := t.Whole - time.Duration(now-began); l < left {
+			left, cause = l, errWhole
+		}
+	}
 	switch {
-	case limit > 0 && now-since >= int64(limit):
+	case left <= 0:
 		c.cut(cause)
-	case t.Whole > 0 && s != atTunnel && began != 0 && now-began >= int64(t.Whole):
-		c.cut(errWhole)
-	case s == atCell && now-since >= int64(peekAfter) && c.waits.Load() == 0 && c.flow.look() == peekBroken:
+		c.cutOn(s)
+		return time.Hour
+	case (s == atCell || s == atStream) && now-since >= int64(peekAfter) && c.waits.Load() == 0 && c.flow.look() == peekBroken:
 		c.cut(errClientReset)
 	default:
 		c.cutOn(s)
 	}
+	return left
 }
 
 // cut ends the call under way with a cause. The first one counts.
@@ -161,8 +181,8 @@ func (c *client) endLocked(cause error) bool {
 		return false
 	}
 	c.cause = cause
-	if c.ended != nil {
-		close(c.ended)
+	if c.cancel != nil {
+		c.cancel(cause)
 	}
 	c.breakLocked()
 	return true

@@ -103,6 +103,7 @@ func TestSilentTunnelIsClosed(t *testing.T) {
 
 // The caller ends tunnels and streams that no longer go where the map says.
 func TestSweepEndsTunnelsAndStreams(t *testing.T) {
+	onlyNetHTTP(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, new(memnet.Net), Config{})
 		echo := r.rawCell("10.0.0.1:80", echoCell(t))
