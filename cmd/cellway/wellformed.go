@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,10 +91,8 @@ func (c cellFlag) Type() string { return "cell" }
 
 // oneOf refuses a value that is not among those.
 func oneOf(flag, value string, values ...string) error {
-	for _, v := range values {
-		if v == value {
-			return nil
-		}
+	if slices.Contains(values, value) {
+		return nil
 	}
 	return usage("--%s is %q; give %s", flag, value, strings.Join(values[:len(values)-1], ", ")+" or "+values[len(values)-1])
 }
