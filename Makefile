@@ -1,6 +1,6 @@
 # A menu. Each target is a line that also works by hand; run "make" to read it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench bench-router bench-isolation bench-publish crash interop demo docs
+.PHONY: help build test race lint fuzz bench bench-router bench-isolation bench-publish bench-shuffle crash interop demo docs
 
 # How long each fuzz function runs, which benchmarks, and how often the control
 # plane is killed: make fuzz FOR=1m, make bench RUN=Lookup, make crash KILLS=100.
@@ -9,7 +9,7 @@ FOR ?= 10s
 RUN ?= .
 KILLS ?= 60
 
-# Flags for bench-router, bench-isolation or bench-publish: make bench-router ARGS='-rounds 3 -o json'
+# Flags for the benches: make bench-router ARGS='-rounds 3 -o json'
 ARGS ?=
 
 help: ## this menu
@@ -41,6 +41,9 @@ bench-isolation: ## what one bad cell does to the requests of others (ARGS=-h)
 
 bench-publish: ## how soon a change of the map is at 100 routers (ARGS=-h)
 	go run ./bench/publish $(ARGS)
+
+bench-shuffle: ## what dealing a hand costs, beside Kubernetes' dealer, dskit's ring, Python's sample (ARGS=-h)
+	go -C bench/shuffle run . $(ARGS)
 
 crash: ## a control plane at work is killed over and over (KILLS=60)
 	go test -race -count=1 -v -timeout=30m ./internal/crashtest -kills $(KILLS)
