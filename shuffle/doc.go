@@ -10,10 +10,10 @@
 //
 //   - hrw-1, here [Snapshot]: stateless. The hand follows from the tenant's name
 //     and the list of workers alone, in any language. This is the default.
-//   - a registry: stateful. It remembers every hand it gave, and lets no two
+//   - [Registry]: stateful. It remembers every hand it gave, and lets no two
 //     overlap by more than t workers.
-//   - algebraic: stateful by one counter. The overlap and the exact capacity are
-//     proved by construction.
+//   - [ReedSolomon] and [Quadruples], which are algebraic: stateful by one counter.
+//     The overlap and the exact capacity are proved by construction.
 //
 // deal-1, here [Deal], is for resources of one process, such as [Queues],
 // [Limiters] and [Permits], whose number does not change while it runs.
@@ -31,7 +31,8 @@
 //     ⌈k/zones⌉ members.
 //   - Nested: a hand of k is the beginning of the hand of k+1.
 //   - Balanced: as long as no zone runs out of workers, two zones' counts in a
-//     hand differ by at most one, and neighbours in the order are of different zones.
+//     hand differ by at most one, and neighbours in the order are of different
+//     zones, if there are several.
 //   - Unordered: the order in which workers are listed changes nothing.
 //   - Whole: a hand has exactly the size asked for, without a worker twice. Where
 //     that can't be, [NewSnapshot] fails; no hand is ever short.
@@ -40,13 +41,48 @@
 //   - Safe: a Snapshot does not change, so any number of goroutines may use it.
 //
 // Not promised: that no two tenants have the same hand. Chance alone gives two
-// of 10,000 tenants the same 5 of 100 about every second time; the registry and
-// the algebraic hands are for those who need a promise. Nor is a worker's share
+// of 10,000 tenants the same 5 of 100 about every second time; the other two ways
+// are for those who need a promise. Nor is a worker's share
 // proportional to its weight in hands of more than one: among ten workers and
 // hands of 5, weight 2 is dealt 1.5 times as often as weight 1.
 //
 // Keep [Config].Salt from tenants. Who knows it and the workers can look for a name that
 // shares a victim's hand.
+//
+// # Guarantees of the registry
+//
+// Each has a test called TestRegistry with that name, and every store of hands
+// is held to the first three by package registrytest.
+//
+//   - Bounded: no two tenants ever share more workers than the overlap, however
+//     many goroutines and processes deal at once.
+//   - Once: a tenant has one hand. A call that failed, with or without effect, may be
+//     repeated.
+//   - Honest: that the store failed, that a search was cut short, and that no hand is
+//     left are three errors.
+//   - Proved: when it says that no hand is left, there is none.
+//   - Usual: a tenant who is in nobody's way has its hrw-1 hand.
+//   - Whole: hands have their full size and are as balanced over zones as hrw-1's.
+//   - Lasting: a hand changes only by [Registry.Redeal], which replaces only members
+//     that are gone, wherever that is possible.
+//
+// # Guarantees of designs
+//
+// Each has a test called TestDesigns with that name.
+//
+//   - Bounded: two hands with different numbers share at most [Design.Overlap] seats.
+//   - Full: there are as many hands as [Capacity], or [ZoneCapacity], permits.
+//   - Even: after any number of hands, in order, the seats are in equally many of
+//     them, give or take one.
+//   - Seated: to replace a worker changes one seat of a [Seating] and no hand.
+//   - Frozen: the seats of a number never change.
+//
+// # How many is few
+//
+// [Overlap] and [ZoneOverlap] tell what two tenants share, [PairsOf] and
+// [SameHand] what that means among many, [Capacity] and [ZoneCapacity] how many
+// hands there can be, [Squeezed] what several heavy tenants do to a light one,
+// [OutageOf] the opposite risk, of failures that no tenant caused.
 //
 // # Membership is not health
 //

@@ -332,3 +332,14 @@ func TestManyMiceDoNotAddUp(t *testing.T) {
 		t.Errorf("%d of 1,000 requests within the limits are refused", refused)
 	}
 }
+
+func TestLimitersAreQuiet(t *testing.T) {
+	l, p := mustLimiters(t, shuffle.Deck{}), mustPermits(t, shuffle.Deck{})
+	if allocs := testing.AllocsPerRun(100, func() {
+		_, _ = allow(t, l, start, "tenant", shuffle.Limit{Rate: 1000, Burst: 1000})
+		permit, _ := p.Acquire("tenant", 1)
+		permit.Release()
+	}); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
