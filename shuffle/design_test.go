@@ -81,7 +81,7 @@ func wantDesign(t *testing.T, d shuffle.Design, count uint64) {
 	}
 }
 
-func TestReedSolomonKeepsItsOverlap(t *testing.T) {
+func TestDesignsBounded(t *testing.T) {
 	for _, c := range []struct {
 		zones, seats, overlap int
 		hands                 uint64
@@ -123,7 +123,7 @@ func TestReedSolomonIsAPolynomial(t *testing.T) {
 	}
 }
 
-func TestQuadruplesMeetTheBound(t *testing.T) {
+func TestDesignsFull(t *testing.T) {
 	for _, seats := range []int{4, 8, 16, 32, 64} {
 		d := quadruples(t, seats)
 		bound, err := shuffle.Capacity(seats, 4, 2)
@@ -167,7 +167,7 @@ func TestLargeQuadruples(t *testing.T) {
 
 // Few tenants, numbered in order, load the seats as evenly as many, and not the
 // same seats are tried first.
-func TestDesignsLoadEvenly(t *testing.T) {
+func TestDesignsEven(t *testing.T) {
 	for _, d := range []shuffle.Design{reedSolomon(t, 4, 32, 2), reedSolomon(t, 3, 27, 1), quadruples(t, 128)} {
 		use, first := make([]int, d.Seats()), make([]int, d.Seats())
 		for i := range d.Hands() {
@@ -213,7 +213,7 @@ func TestImpossibleDesignsAreRefused(t *testing.T) {
 	}
 }
 
-func TestReplacingAWorkerChangesOneSeat(t *testing.T) {
+func TestDesignsSeated(t *testing.T) {
 	d := reedSolomon(t, 3, 8, 1)
 	var workers []string
 	for z := range 3 {
@@ -285,7 +285,7 @@ func TestSeatingRefusals(t *testing.T) {
 
 // Hands of a design are as frozen as those of hrw-1: tenants have their numbers
 // for good. A change is a change of major version.
-func TestDesignsAreFrozen(t *testing.T) {
+func TestDesignsFrozen(t *testing.T) {
 	for _, c := range []struct {
 		d    shuffle.Design
 		i    uint64

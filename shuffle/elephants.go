@@ -1,10 +1,5 @@
 package shuffle
 
-import (
-	"fmt"
-	"math"
-)
-
 // Squeezed returns the probability that a mouse is squeezed out by elephants:
 // that each of the k members of its hand, queues or workers, is also in the
 // hand of at least one of so many tenants who fill all that they have. All
@@ -75,64 +70,4 @@ func coverage(n, k int) []float64 {
 		}
 	}
 	return p
-}
-
-// Outage is what the loss of workers that no tenant caused, such as machines
-// that break, does to the tenants.
-//
-// It is the price of shuffling: with a million different hands almost any few
-// workers are somebody's whole hand, with twenty fixed groups hardly any are.
-// What a single tenant may expect is the same. Shuffling is for failures that
-// come from a tenant; against those of machines, spread the hand over zones.
-// (A. Cidon et al., "Copysets: reducing the frequency of data loss in cloud
-// storage", USENIX ATC 2013.)
-type Outage struct {
-	Total    float64 // probability that a given tenant has lost every worker
-	Degraded float64 // probability that it has lost some
-
-	// Anyone is the probability that at least one tenant has lost every worker.
-	Anyone float64
-}
-
-// OutageOf returns the outage when dead of n workers are lost at random, for a
-// number of different hands of k, each dealt at random. Give the number of
-// hands in use: the tenants if each has its own, the groups if they are fixed,
-// for which Anyone is close as long as it is small. The errors are those of
-// [Reach]; dead below 0 or above n is an [ErrInvalid].
-func OutageOf(n, k, dead, hands int) (Outage, error) {
-	if err := checkDeal(n, k); err != nil {
-		return Outage{}, err
-	}
-	if dead < 0 || dead > n {
-		return Outage{}, fmt.Errorf("shuffle: %d dead of %d workers: %w", dead, n, ErrInvalid)
-	}
-	if err := checkTenants(hands); err != nil {
-		return Outage{}, err
-	}
-	lost := make([]float64, k+1)
-	copy(lost, hypergeometric(n, k, dead))
-	b := BlastOf(lost)
-	o := Outage{Total: b.Total, Degraded: b.Degraded}
-	if hands > 0 { // given which workers are dead, hands fare independently
-		o.Anyone = -math.Expm1(float64(hands) * math.Log1p(-o.Total))
-	}
-	return o, nil
-}
-
-// Unevenness returns how unevenly random hands load the workers: the standard
-// deviation of the number of tenants on a worker, as a share of its mean, with
-// hands of k of n for the given number of tenants. The mean is tenants·k/n. The
-// hands of a [Design] load evenly. The errors are those of [Reach]; without
-// tenants or members it is 0.
-func Unevenness(n, k, tenants int) (float64, error) {
-	if err := checkDeal(n, k); err != nil {
-		return 0, err
-	}
-	if err := checkTenants(tenants); err != nil {
-		return 0, err
-	}
-	if k == 0 || tenants == 0 {
-		return 0, nil
-	}
-	return math.Sqrt((float64(n)/float64(k) - 1) / float64(tenants)), nil
 }

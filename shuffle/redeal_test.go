@@ -39,7 +39,7 @@ func without(workers []shuffle.Worker, id string) []shuffle.Worker {
 	return slices.DeleteFunc(slices.Clone(workers), func(w shuffle.Worker) bool { return w.ID == id })
 }
 
-func TestRedealReplacesOnlyWhoIsGone(t *testing.T) {
+func TestRegistryLasting(t *testing.T) {
 	workers := named(60, 3)
 	cfg := shuffle.Config{Salt: "x", Size: 5, Workers: workers}
 	m := new(shuffle.MemRegistry)

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/cellway/cellway/shuffle"
@@ -96,7 +97,7 @@ func wantApart(t *testing.T, s *shuffle.Snapshot, all []shuffle.Holding, overlap
 	}
 }
 
-func TestRegistryGivesTheUsualHandToWhoIsInNobodysWay(t *testing.T) {
+func TestRegistryUsual(t *testing.T) {
 	s := mustSnapshot(t, shuffle.Config{Salt: "x", Size: 5, Workers: named(100, 3)})
 	r := registry(t, shuffle.RegistryConfig{Overlap: 2})
 	usual := 0
@@ -148,7 +149,7 @@ func TestRegistryTriesFewCandidates(t *testing.T) {
 // How many tenants find a hand before it is proved that there is none. Where
 // greedy searches by others are known, they reach as many, 102 to 106 of 140 and
 // 215 to 220 of 285, or fewer, 254 of 480 and 102 of 720.
-func TestRegistryFillsUpAndProvesIt(t *testing.T) {
+func TestRegistryBounded(t *testing.T) {
 	for _, c := range []struct {
 		n, zones, size, overlap int
 		least                   int // tenants
@@ -193,7 +194,7 @@ func TestSearchReachesFurther(t *testing.T) {
 
 // Whenever the registry says that no hand is left, there is none among all of
 // them, and as long as there is one it finds it.
-func TestExhaustionAgreesWithEnumeration(t *testing.T) {
+func TestRegistryProved(t *testing.T) {
 	for _, c := range []struct{ n, zones, size, overlap int }{
 		{6, 1, 3, 1}, {7, 1, 3, 1}, {8, 1, 3, 1}, {8, 2, 4, 2}, {9, 3, 4, 2}, {9, 3, 3, 1}, {10, 1, 4, 1}, {10, 4, 3, 1}, {11, 2, 3, 1}, {12, 3, 5, 2}, {12, 1, 3, 0}, {7, 5, 3, 1},
 	} {
@@ -229,7 +230,7 @@ func TestExhaustionAgreesWithEnumeration(t *testing.T) {
 	}
 }
 
-func TestSearchLimitIsNoProof(t *testing.T) {
+func TestRegistryHonest(t *testing.T) {
 	s := mustSnapshot(t, shuffle.Config{Salt: "x", Size: 4, Workers: named(20, 1)})
 	all, err := fill(t, shuffle.RegistryConfig{Overlap: 2, Attempts: 4, SearchNodes: 40}, s)
 	full, ok := errors.AsType[*shuffle.NoRoomError](err)
@@ -292,6 +293,52 @@ func TestSmallHandsAreInNobodysWay(t *testing.T) {
 		all = append(all, h)
 	}
 	wantApart(t, s, all, 2)
+}
+
+// Balanced where zones are uneven, too: wantApart compares each hand, dealt or
+// found by search, with what hrw-1 gives.
+func TestRegistryWhole(t *testing.T) {
+	for _, zones := range [][]int{{4, 4, 4}, {2, 5, 5}, {1, 8}, {3, 3, 3, 3}, {6, 1, 1}} {
+		var workers []shuffle.Worker
+		for z, n := range zones {
+			for i := range n {
+				workers = append(workers, shuffle.Worker{ID: fmt.Sprintf("z%d-%d", z, i), Zone: fmt.Sprint("z", z), Weight: 1 + i%2})
+			}
+		}
+		for size := 2; size <= 6; size++ {
+			s := mustSnapshot(t, shuffle.Config{Size: size, Workers: workers})
+			all, err := fill(t, shuffle.RegistryConfig{Overlap: (size + 1) / 2, Attempts: 3}, s)
+			if !errors.Is(err, shuffle.ErrExhausted) || len(all) == 0 {
+				t.Errorf("zones %v, hands of %d: %d tenants, then %v", zones, size, len(all), err)
+			}
+		}
+	}
+}
+
+func TestRegistryOnce(t *testing.T) {
+	s := mustSnapshot(t, shuffle.Config{Size: 5, Workers: named(100, 3)})
+	store := new(shuffle.MemRegistry)
+	r := registry(t, shuffle.RegistryConfig{Store: store, Overlap: 2})
+	hands := make([]shuffle.Holding, 32)
+	var wg sync.WaitGroup
+	for i := range hands {
+		wg.Go(func() {
+			h, err := r.Deal(t.Context(), s, "acme")
+			if err != nil {
+				t.Error(err)
+			}
+			hands[i] = h
+		})
+	}
+	wg.Wait()
+	for _, h := range hands {
+		if h.Revision != hands[0].Revision || !slices.Equal(h.Members, hands[0].Members) {
+			t.Errorf("one was told %+v, another %+v", hands[0], h)
+		}
+	}
+	if n, err := store.Count(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d hands, %v", n, err)
+	}
 }
 
 func TestReleasedHandsAreDealtAgain(t *testing.T) {
