@@ -237,9 +237,9 @@ type NoRoomError struct {
 }
 
 func (e *NoRoomError) Error() string {
-	how := fmt.Sprintf("%v after %d nodes; search longer, add workers or permit more overlap", ErrSearchLimit, e.Nodes)
+	how := fmt.Sprintf("%v after %d nodes; search longer, add workers, or begin a registry that permits more overlap", ErrSearchLimit, e.Nodes)
 	if e.Proved {
-		how = fmt.Sprintf("%v; add workers or permit more overlap", ErrExhausted)
+		how = fmt.Sprintf("%v; add workers, or begin a registry that permits more overlap", ErrExhausted)
 	}
 	return fmt.Sprintf("registry: hand of %d of %d workers for tenant %q, at most %d shared with each of %d others (bound %v): %s",
 		e.Size, e.Workers, e.Tenant, e.Overlap, e.Tenants, e.Bound, how)

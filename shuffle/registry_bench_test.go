@@ -1,6 +1,7 @@
 package shuffle_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/cellway/cellway/shuffle"
@@ -57,4 +58,28 @@ func BenchmarkRegistryAgain(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkRegistrySearch proves that no hand is left, among those of 5 of 100
+// workers with one shared, of which nearly 400 are held.
+func BenchmarkRegistrySearch(b *testing.B) {
+	s := mustSnapshot(b, shuffle.Config{Salt: "x", Size: 5, Workers: named(100, 1)})
+	r, err := shuffle.NewRegistry(b.Context(), shuffle.RegistryConfig{Store: new(shuffle.MemRegistry), Overlap: 1, Attempts: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; err == nil; i++ {
+		_, err = r.Deal(b.Context(), s, names("tenant-", i+1)[i])
+	}
+	nodes := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := r.Deal(b.Context(), s, "one more")
+		if full, ok := errors.AsType[*shuffle.NoRoomError](err); ok {
+			nodes += full.Nodes
+		} else {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(nodes)/float64(b.N), "nodes/op")
 }
