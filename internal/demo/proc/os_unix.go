@@ -8,10 +8,14 @@ import (
 )
 
 func signalProcess(p *os.Process, sig ending) error {
-	return p.Signal(map[ending]syscall.Signal{
+	err := p.Signal(map[ending]syscall.Signal{
 		endKill:    syscall.SIGKILL,
 		endStop:    syscall.SIGTERM,
 		suspendNow: syscall.SIGSTOP,
 		resumeNow:  syscall.SIGCONT,
 	}[sig])
+	if err == nil && sig == suspendNow {
+		awaitStopped(p.Pid)
+	}
+	return err
 }
