@@ -63,6 +63,13 @@ func (e Epoch) Sequence() uint32 { return uint32(e) }
 // String returns e as "incarnation.sequence".
 func (e Epoch) String() string { return dotted(uint64(e)) }
 
+// Append appends e to b as [Epoch.String] writes it.
+func (e Epoch) Append(b []byte) []byte {
+	b = strconv.AppendUint(b, uint64(e.Incarnation()), 10)
+	b = append(b, '.')
+	return strconv.AppendUint(b, uint64(e.Sequence()), 10)
+}
+
 // ParseEpoch reads what [Epoch.String] writes, or a plain decimal number.
 func ParseEpoch(s string) (Epoch, error) {
 	n, err := parseDotted(s)

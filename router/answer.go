@@ -1,7 +1,6 @@
 package router
 
 import (
-	"net/http"
 	"strconv"
 
 	"github.com/cellway/cellway"
@@ -70,9 +69,10 @@ func sayingOf(code cellway.Code) saying {
 	}
 }
 
-// write writes a to w. Nothing may have been written before. name is what the
-// router calls itself in Proxy-Status.
-func (a answer) write(w http.ResponseWriter, r *http.Request, name string) (status int, bytes int64) {
+// compose puts a's fields into h, and returns its status and its body. name is
+// what the router calls itself in Proxy-Status. A client of gRPC gets a header
+// and nothing else, with status 200.
+func (a answer) compose(h engine.Header, name string, grpc bool) (status int, body []byte) {
 	say := sayingOf(a.code)
 	if a.status == 0 {
 		a.status = a.code.Status()
@@ -80,23 +80,17 @@ func (a answer) write(w http.ResponseWriter, r *http.Request, name string) (stat
 	if a.detail == "" {
 		a.detail = say.detail
 	}
-	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Proxy-Status", name+"; error="+say.fault+`; details="`+string(a.code)+`"`)
 	if a.code.Retryable() && say.after > 0 {
 		h.Set("Retry-After", strconv.Itoa(say.after))
 	}
-	if engine.IsGRPC(r) {
-		a.trailersOnly(w)
-		return a.status, 0
+	if grpc {
+		a.trailersOnly(h)
+		return a.status, nil
 	}
-	body := engine.Problem(a.status, a.code, a.detail)
+	body = engine.Problem(a.status, a.code, a.detail)
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(a.status)
-	if r.Method == http.MethodHead {
-		return a.status, 0
-	}
-	n, _ := w.Write(body) // the client may be gone: there is nobody to tell
-	return a.status, int64(n)
+	return a.status, body
 }

@@ -2,11 +2,11 @@ package router
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // The statuses of gRPC that the router answers with.
@@ -41,14 +41,12 @@ func grpcStatus(code cellway.Code) int {
 	return grpcInternal
 }
 
-// trailersOnly writes a as clients of gRPC have it: status 200 and, in the same
-// frame that ends the stream, the verdict.
-func (a answer) trailersOnly(w http.ResponseWriter) {
-	h := w.Header()
+// trailersOnly makes h what clients of gRPC expect: beside status 200 and, in the
+// same frame that ends the stream, the verdict.
+func (a answer) trailersOnly(h engine.Header) {
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(grpcStatus(a.code)))
 	h.Set("Grpc-Message", grpcMessage(string(a.code)+": "+a.detail))
-	w.WriteHeader(http.StatusOK)
 }
 
 // grpcMessage escapes text as gRPC wants its messages.

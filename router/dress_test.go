@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -119,7 +120,7 @@ func TestClientAddressIsReplacedUnlessAProxyIsTrusted(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", tt.name, name, v, want)
 			}
 		}
-		if got := b.rt.trusted.clientOf(r, peerOf(r)).String(); got != tt.client {
+		if got := b.rt.trusted.clientOf(r.Header, peerOf(r)).String(); got != tt.client {
 			t.Errorf("%s: the client is %s, want %s", tt.name, got, tt.client)
 		}
 	}
@@ -157,7 +158,7 @@ func TestTraceContextIsPassedOnOrBegun(t *testing.T) {
 		}
 	}
 	h := http.Header{}
-	if parent := trace(h, 1); h.Get("Traceparent") != parent || !strings.HasSuffix(parent, "-03") {
+	if parent := string(trace(engine.HTTPHeader(h), nil, 1)); h.Get("Traceparent") != parent || !strings.HasSuffix(parent, "-03") {
 		t.Errorf("a sampled trace: %q, returned %q", h["Traceparent"], parent)
 	}
 }

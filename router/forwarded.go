@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // A proxies list says which peers stand between clients and the router, and
@@ -32,9 +34,9 @@ func peerOf(r *http.Request) netip.Addr {
 
 // clientOf returns the client's address: that of the peer, or, behind trusted
 // proxies, the last one in X-Forwarded-For that is not such a proxy.
-func (p proxies) clientOf(r *http.Request, peer netip.Addr) netip.Addr {
+func (p proxies) clientOf(said Fields, peer netip.Addr) netip.Addr {
 	client := peer
-	lines := r.Header["X-Forwarded-For"]
+	lines := said.Values("X-Forwarded-For")
 	for i := len(lines) - 1; i >= 0; i-- {
 		for line := lines[i]; line != ""; {
 			if !client.IsValid() || !p.trust(client) {
@@ -64,38 +66,36 @@ func parseHop(s string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// forward makes h, the header for the cell, speak of r's client. What a peer
+// forwarding makes h, the header for the cell, speak of the client. What a peer
 // that is not trusted said of it goes; a trusted proxy's words are continued.
-func (p proxies) forward(h http.Header, r *http.Request, peer netip.Addr) {
-	trusted := peer.IsValid() && p.trust(peer)
-	if !trusted {
-		for name := range h {
-			if isForwarding(name) {
-				delete(h, name)
-			}
-		}
+func (x *exchange) forwarding(h engine.Header) {
+	peer, host := x.peer, x.head.Host
+	if !peer.IsValid() || !x.rt.trusted.trust(peer) {
+		h.DelFunc(isForwarding)
 	}
 	proto := "http"
-	if r.TLS != nil {
+	if x.in.secure() {
 		proto = "https"
 	}
 	if peer.IsValid() {
-		chain := peer.String()
-		if before := h["X-Forwarded-For"]; len(before) > 0 {
-			chain = strings.Join(before, ", ") + ", " + chain
+		x.text = x.text[:0]
+		for _, before := range h.Values("X-Forwarded-For") {
+			x.text = append(x.text, before...)
+			x.text = append(x.text, ", "...)
 		}
-		h["X-Forwarded-For"] = []string{chain}
+		x.text = peer.AppendTo(x.text)
+		h.SetBytes("X-Forwarded-For", x.text)
 	}
-	if len(h["X-Forwarded-Proto"]) == 0 {
-		h["X-Forwarded-Proto"] = []string{proto}
+	if len(h.Values("X-Forwarded-Proto")) == 0 {
+		h.Set("X-Forwarded-Proto", proto)
 	}
-	if len(h["X-Forwarded-Host"]) == 0 {
-		h["X-Forwarded-Host"] = []string{r.Host}
+	if len(h.Values("X-Forwarded-Host")) == 0 {
+		h.Set("X-Forwarded-Host", host)
 	}
 	// The older fields say it all; Forwarded (RFC 7239) is continued only
 	// where a trusted proxy began it.
-	if before := h["Forwarded"]; len(before) > 0 {
-		h["Forwarded"] = []string{strings.Join(before, ", ") + ", " + forwardedElement(peer, r.Host, proto)}
+	if before := h.Values("Forwarded"); len(before) > 0 {
+		h.SetBytes("Forwarded", []byte(strings.Join(before, ", ")+", "+forwardedElement(peer, host, proto)))
 	}
 }
 
@@ -114,7 +114,11 @@ func forwardedElement(peer netip.Addr, host, proto string) string {
 	return e
 }
 
-// isForwarding reports whether a field, in canonical form, speaks of the client.
+// isForwarding reports whether a field, in whatever case, speaks of the client.
 func isForwarding(name string) bool {
-	return strings.HasPrefix(name, "X-Forwarded-") || name == "X-Real-Ip" || name == "Forwarded"
+	const prefix = "x-forwarded-"
+	if len(name) == len("forwarded") {
+		return equalFold(name, "forwarded") || equalFold(name, "x-real-ip")
+	}
+	return len(name) >= len(prefix) && equalFold(name[:len(prefix)], prefix)
 }

@@ -38,6 +38,9 @@ func HeadOf(r *http.Request) Head {
 		h.Path, h.Query, _ = strings.Cut(r.RequestURI, "?")
 	} else if r.URL != nil {
 		h.Path, h.Query = r.URL.EscapedPath(), r.URL.RawQuery
+		if h.Path == "" && h.Method != http.MethodOptions {
+			h.Path = "/" // as the cell gets it
+		}
 	}
 	return h
 }

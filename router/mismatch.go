@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // guardWait is how long a request that a guard has refused waits for a map
@@ -21,14 +22,20 @@ type refusal struct {
 
 // refusalOf reads a guard's refusal off the head of an answer. Any other 421
 // is the application's own.
-func refusalOf(status int, h http.Header) (refusal, bool) {
-	v := h[EpochHeader]
-	if status != http.StatusMisdirectedRequest || len(v) == 0 {
-		return refusal{}, false
+func refusalOf(status int, h engine.Header) (no refusal, ok bool) {
+	if status != http.StatusMisdirectedRequest {
+		return no, false
+	}
+	v := h.Values(EpochHeader)
+	if len(v) == 0 {
+		return no, false
 	}
 	// What can't be read as an epoch asks for none.
-	epoch, _ := cellway.ParseEpoch(v[0])
-	return refusal{epoch, h.Get(CellHeader)}, true
+	no.epoch, _ = cellway.ParseEpoch(v[0])
+	if v = h.Values(CellHeader); len(v) > 0 {
+		no.by = clip(v[0]) // the answer's memory is not kept
+	}
+	return no, true
 }
 
 // redirect waits for a map that sends the request elsewhere than the guard
@@ -44,7 +51,8 @@ func refusalOf(status int, h http.Header) (refusal, bool) {
 // No more requests of a cell wait at a time than its limits say, so that one
 // that refuses all it gets does not fill the router. Further ones are judged by
 // the map in use.
-func (x *exchange) redirect(to target, no refusal, asked <-chan struct{}) bool {
+func (x *exchange) redirect(asked <-chan struct{}) bool {
+	to, no := x.to, x.no
 	defer to.figures.waiting.Add(-1)
 	last := to.figures.waiting.Add(1) > int64(x.rt.cfg.Cells.Limits.Waiting())
 	timer := time.NewTimer(guardWait)
@@ -74,7 +82,7 @@ func (x *exchange) redirect(to target, no refusal, asked <-chan struct{}) bool {
 			last = out.Route.Epoch >= no.epoch
 		case <-timer.C:
 			last = true
-		case <-x.r.Context().Done():
+		case <-x.in.done():
 			return false
 		}
 	}
@@ -82,13 +90,14 @@ func (x *exchange) redirect(to target, no refusal, asked <-chan struct{}) bool {
 
 // mismatch answers a request that a guard has refused for good, and raises the
 // alarm: once for each time that the map was asked for.
-func (x *exchange) mismatch(to target, no refusal, alarm bool) {
-	to.figures.mismatches.Add(1)
+func (x *exchange) mismatch(alarm bool) {
+	no := x.no
+	x.to.figures.mismatches.Add(1)
 	if alarm {
-		x.rt.log.Warn("a guard refuses what the map sends to it", "cell", x.out.Cell.ID, "refused_by", clip(no.by),
+		x.rt.log.Warn("a guard refuses what the map sends to it", "cell", x.out.Cell.ID, "refused_by", no.by,
 			"epoch", x.out.Route.Epoch, "guard_epoch", no.epoch, "map_version", x.st.d.m.Version())
 	}
-	x.err = fmt.Errorf("refused by the guard of %q, which asks for epoch %v", clip(no.by), no.epoch)
+	x.err = fmt.Errorf("refused by the guard of %q, which asks for epoch %v", no.by, no.epoch)
 	x.answer(answer{code: cellway.CellMismatch})
 }
 

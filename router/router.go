@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,8 @@ type Router struct {
 	inFlight, tunnels atomic.Int64
 	requests          engine.Flights // what is under way, tunnels excepted
 	upgraded          engine.Flights // tunnels
+
+	servers atomic.Pointer[[]*engine.Server] // which know their own
 
 	swaps, refused, ended, overrides atomic.Uint64
 	rules                            [routemap.RuleCatchAll + 1]atomic.Uint64
@@ -85,6 +88,7 @@ func New(cfg Config) (*Router, error) {
 		rt.log = slog.New(slog.DiscardHandler)
 	}
 	rt.figures[""] = rt.none
+	rt.servers.Store(new([]*engine.Server))
 	return rt, nil
 }
 
@@ -202,10 +206,49 @@ func (rt *Router) sweepLater() { time.AfterFunc(span(rt.cfg.Grace, 10*time.Secon
 // sweep ends what the map in use would not send where it went.
 func (rt *Router) sweep() {
 	keep := rt.state.Load().d.keeps
-	n := rt.requests.Sweep(keep, errMoved) + rt.upgraded.Sweep(keep, errMoved)
+	n := rt.sweepRequests(keep, errMoved) + rt.sweepTunnels(keep, errMoved)
 	if n > 0 {
 		rt.log.Info("requests ended after a swap", "count", n, "map_version", rt.Map().Version())
 	}
+}
+
+func (rt *Router) sweepRequests(keep func(cellway.Key, cellway.CellID) bool, cause error) int {
+	n := rt.requests.Sweep(keep, cause)
+	for _, s := range *rt.servers.Load() {
+		n += s.Sweep(false, keep, cause)
+	}
+	return n
+}
+
+func (rt *Router) sweepTunnels(keep func(cellway.Key, cellway.CellID) bool, cause error) int {
+	n := rt.upgraded.Sweep(keep, cause)
+	for _, s := range *rt.servers.Load() {
+		n += s.Sweep(true, keep, cause)
+	}
+	return n
+}
+
+// tunnelsLeft returns how many tunnels there are.
+func (rt *Router) tunnelsLeft() int {
+	n := rt.upgraded.Len()
+	for _, s := range *rt.servers.Load() {
+		n += s.Tunnels()
+	}
+	return n
+}
+
+// NewServer returns a server of HTTP/1 that serves the router's requests itself,
+// instead of an http.Server. cfg.Handler is chosen here. The connections of
+// HTTP/2 that it is given are for an http.Server, whose handler is the router:
+// see [engine.Server.HTTP2].
+func (rt *Router) NewServer(cfg engine.ServerConfig) *engine.Server {
+	cfg.Handler = callHandler{rt}
+	s := engine.NewServer(cfg)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	all := append(slices.Clone(*rt.servers.Load()), s)
+	rt.servers.Store(&all)
+	return s
 }
 
 // Addresses returns the last addresses of the endpoints' names, to be kept for

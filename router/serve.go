@@ -12,33 +12,58 @@ import (
 	"github.com/cellway/cellway/internal/engine"
 )
 
-// An exchange is one request on its way through the router.
+// An exchange is one request on its way through the router. It edits the
+// messages that are forwarded for it.
 type exchange struct {
 	rt     *Router
-	w      http.ResponseWriter
-	r      *http.Request
+	in     inbound
 	start  time.Time
 	st     *state // nil before the first map
 	head   Head
 	out    Decision
+	to     target // where it was sent last
 	peer   netip.Addr
-	parent string // of the trace; "" until the request is forwarded
+	no     refusal // of the last attempt, if it was swallowed
+	parent []byte  // of the trace; empty until the request is forwarded
+	text   []byte  // a value under construction
 
-	flight   *engine.Flight // of the last attempt
-	inFlight bool           // counted in the router's own limit
+	inFlight bool // counted in the router's own limit
 	tunnel   bool
 
 	code           cellway.Code
 	err            error
 	status         int
-	in, sent       int64
+	bytesIn, sent  int64
 	attempts       int
 	atCell, queued time.Duration
 	report         engine.Report // of the last attempt
+	options        engine.Options
+
+	call   called                 // what in is, if it is a call
+	unlike func(name string) bool // deceives, bound once
+}
+
+// begin makes x a new exchange. It keeps the memory of the one before.
+func (x *exchange) begin(in inbound, start time.Time) {
+	*x = exchange{
+		rt: x.rt, in: in, start: start, st: x.rt.state.Load(), peer: in.peer(),
+		parent: x.parent[:0], text: x.text[:0], call: x.call, unlike: x.unlike,
+	}
+	if x.unlike == nil {
+		x.unlike = x.deceives
+	}
+}
+
+// forget drops what belongs to the request, as its memory may be used again.
+func (x *exchange) forget() {
+	x.head, x.out, x.no = Head{}, Decision{}, refusal{}
+	x.options, x.st, x.err = engine.Options{}, nil, nil
 }
 
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{rt: rt, w: w, r: r, start: time.Now(), st: rt.state.Load(), head: HeadOf(r), peer: peerOf(r)}
+	x := &exchange{rt: rt}
+	x.begin(&served{rt: rt, w: w, r: r, from: peerOf(r)}, time.Now())
+	x.head = HeadOf(r)
 	defer x.leave()
 	x.serve()
 	x.leave()
@@ -59,9 +84,9 @@ func (x *exchange) serve() {
 		x.answer(answer{code: cellway.RouterSaturated})
 	case x.st == nil:
 		x.answer(answer{code: cellway.NotReady})
-	case x.r.Method == http.MethodConnect:
+	case x.head.Method == http.MethodConnect:
 		x.answer(answer{code: cellway.BadRequest, detail: "CONNECT is not served here."})
-	case passes(x.r.Header["Via"], x.st.d.settings.Fleet) > 1:
+	case passes(x.head.Fields.Values("Via"), x.st.d.settings.Fleet) > 1:
 		x.answer(answer{code: cellway.Loop})
 	default:
 		x.out = x.st.d.Decide(&x.head)
@@ -73,10 +98,9 @@ func (x *exchange) serve() {
 // forward sends the request where the decision says, and once more if a guard
 // says no and a newer map says where.
 func (x *exchange) forward() {
-	var body *engine.Replay
-	if engine.HasBody(x.r) && x.out.Code == "" {
-		body = engine.NewReplay(x.r, engine.MaxReplay)
-		defer body.Close()
+	if x.out.Code == "" {
+		x.in.keepBody()
+		defer x.in.dropBody()
 	}
 	for try := 1; ; try++ {
 		if x.out.Code != "" {
@@ -88,14 +112,15 @@ func (x *exchange) forward() {
 			x.answer(answer{code: cellway.CellUnreachable})
 			return
 		}
-		no := x.send(to, body)
+		x.to = to
+		x.send()
 		if !x.report.Swallowed {
 			x.conclude()
 			return
 		}
 		asked, began := x.rt.refresher.wake(x.out.Cell.ID)
-		if try == 1 && x.redirect(to, no, asked) {
-			if x.out.Code == "" && body != nil && !body.Rewind() {
+		if try == 1 && x.redirect(asked) {
+			if x.out.Code == "" && !x.in.rewind() {
 				// It could be sent, had it been smaller: no cause for an alarm.
 				x.answer(answer{code: cellway.CellMismatch})
 				return
@@ -105,47 +130,36 @@ func (x *exchange) forward() {
 			}
 			continue
 		}
-		if x.r.Context().Err() != nil {
+		if x.in.gone() {
 			x.code, x.status = ClientGone, engine.StatusClientGone
 			return
 		}
-		x.mismatch(to, no, began)
+		x.mismatch(began)
 		return
 	}
 }
 
 // send makes one attempt, and leaves its report in x. If the guard refused it,
 // the report says Swallowed.
-func (x *exchange) send(to target, body *engine.Replay) (no refusal) {
+func (x *exchange) send() {
 	key := x.out.Found.Key
 	if x.out.PassThrough {
 		key = ""
 	}
-	ctx, flight := x.rt.requests.Add(x.r.Context(), key, x.out.Cell.ID)
-	x.flight = flight
-	defer flight.Done()
+	x.options = engine.Options{
+		Tenant: x.out.Route.Key.Tenant(), Edit: x,
+		KeepCellHeaders: x.rt.cfg.ExplainHeaders, MaxBody: x.rt.cfg.MaxBody,
+	}
+	x.in.track(key, x.out.Cell.ID)
 	if x.rt.state.Load() != x.st {
 		x.rt.sweepLater() // the sweep of that swap may have missed it
 	}
-	rep := to.pool.Forward(x.w, x.r.WithContext(ctx), engine.Options{
-		Tenant: x.out.Route.Key.Tenant(),
-		Header: x.dress,
-		Inspect: func(status int, h http.Header) bool {
-			var ok bool
-			no, ok = refusalOf(status, h)
-			return ok
-		},
-		Answer:          x.dressAnswer,
-		KeepCellHeaders: x.rt.cfg.ExplainHeaders,
-		Body:            body,
-		MaxBody:         x.rt.cfg.MaxBody,
-	})
-	x.report = rep
+	rep := x.in.forward(x.to.pool, &x.options)
+	x.report = *rep
 	x.attempts += rep.Attempts
 	x.atCell += rep.AtCell
 	x.queued += rep.Queued
-	x.in, x.sent = rep.BytesIn, rep.BytesOut
-	return no
+	x.bytesIn, x.sent = rep.BytesIn, rep.BytesOut
 }
 
 // conclude answers in place of a cell that did not.
@@ -197,13 +211,19 @@ func (x *exchange) detail() string {
 
 // answer writes an answer of the router's own.
 func (x *exchange) answer(a answer) {
-	h := x.w.Header()
+	h := x.in.header()
 	x.explainHeaders(h)
-	if x.r.ProtoMajor == 1 && (x.rt.phase.Load() == stopping || x.rt.tooMany(a.code)) {
+	if x.in.http1() && (x.rt.phase.Load() == stopping || x.rt.tooMany(a.code)) {
 		h.Set("Connection", "close")
 	}
 	x.code = a.code
-	x.status, x.sent = a.write(x.w, x.r, x.rt.cfg.name())
+	var body []byte
+	x.status, body = a.compose(h, x.rt.cfg.name(), x.in.grpc())
+	status := x.status
+	if x.in.grpc() {
+		status = http.StatusOK
+	}
+	x.sent = x.in.answer(status, body)
 }
 
 // leave takes the request out of the router's limits. It does so once.
@@ -244,7 +264,7 @@ func (x *exchange) count() {
 	whole := time.Since(x.start)
 	f.outcomes[outcomeIndex(x.code)].Add(1)
 	f.statuses[min(x.status/100, 5)].Add(1)
-	f.bytesIn.Add(uint64(max(x.in, 0)))
+	f.bytesIn.Add(uint64(max(x.bytesIn, 0)))
 	f.bytesOut.Add(uint64(max(x.sent, 0)))
 	if !x.report.Tunnel {
 		x.rt.added.observe(whole - x.atCell - x.queued)
@@ -256,20 +276,26 @@ func (x *exchange) count() {
 		f.tenants.add(string(x.out.Route.Key.Tenant()))
 	}
 	if x.rt.logs(x.code, x.status) {
-		if v := x.r.Header[traceParent]; x.parent == "" && len(v) == 1 {
-			x.parent = v[0]
-		}
-		one := line{
-			at: x.start, method: clip(x.head.Method), host: clip(x.head.Host), path: clip(x.head.Path), proto: clip(x.r.Proto), traceID: clip(traceID(x.parent)),
-			client: x.rt.trusted.clientOf(x.r, x.peer), cell: cell, endpoint: x.report.Endpoint, key: cellway.Key(clip(string(x.out.Route.Key))), version: version,
-			code: x.code, status: x.status, attempts: x.attempts, in: x.in, out: x.sent,
-			whole: whole, atCell: x.atCell, queued: x.queued, tunnel: x.report.Tunnel, passThrough: x.out.PassThrough,
-		}
-		if x.err != nil {
-			one.fault = clip(x.err.Error())
-		}
-		x.rt.accessLog.write(one)
+		x.log(cell, version, whole)
 	}
+}
+
+// log logs the request that has ended.
+func (x *exchange) log(cell cellway.CellID, version cellway.Version, whole time.Duration) {
+	parent := string(x.parent)
+	if v := x.head.Fields.Values(traceParent); parent == "" && len(v) == 1 {
+		parent = v[0]
+	}
+	one := line{
+		at: x.start, method: clip(x.head.Method), host: clip(x.head.Host), path: clip(x.head.Path), proto: clip(x.in.proto()), traceID: clip(traceID(parent)),
+		client: x.rt.trusted.clientOf(x.head.Fields, x.peer), cell: cell, endpoint: x.report.Endpoint, key: cellway.Key(clip(string(x.out.Route.Key))), version: version,
+		code: x.code, status: x.status, attempts: x.attempts, in: x.bytesIn, out: x.sent,
+		whole: whole, atCell: x.atCell, queued: x.queued, tunnel: x.report.Tunnel, passThrough: x.out.PassThrough,
+	}
+	if x.err != nil {
+		one.fault = clip(x.err.Error())
+	}
+	x.rt.accessLog.write(one)
 }
 
 // logs reports whether a request that ended so goes to the access log.
@@ -298,7 +324,9 @@ func route(h *Head) string {
 // one way, is too large, or came too late. It is for what checks heads in
 // front of the router.
 func (rt *Router) Refuse(w http.ResponseWriter, r *http.Request, code cellway.Code, detail string) {
-	x := &exchange{rt: rt, w: w, r: r, start: time.Now(), head: HeadOf(r), peer: peerOf(r)}
+	x := &exchange{rt: rt}
+	x.begin(&served{rt: rt, w: w, r: r, from: peerOf(r)}, time.Now())
+	x.head, x.st = HeadOf(r), nil
 	x.answer(answer{code: code, detail: detail})
 	x.count()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -14,6 +13,14 @@ import (
 // errStopping ends what is under way when the router has no more time.
 var errStopping = errors.New("the router is stopping")
 
+// A Server serves requests, and can be told to end. An http.Server is one.
+type Server interface {
+	// Shutdown accepts no more and waits until ctx ends for what there is.
+	Shutdown(ctx context.Context) error
+	// Close breaks off what is left.
+	Close() error
+}
+
 // Stop takes the router out of service. Ready fails at once, while the router
 // serves on for Config.StopWait. Then servers, which serve the router's
 // requests, are shut down: they accept no more, HTTP/2 connections are told to
@@ -22,7 +29,7 @@ var errStopping = errors.New("the router is stopping")
 //
 // Stop returns when nothing is under way: nil if nothing had to be cut off.
 // It is called once.
-func (rt *Router) Stop(ctx context.Context, servers ...*http.Server) error {
+func (rt *Router) Stop(ctx context.Context, servers ...Server) error {
 	rt.phase.Store(leaving)
 	rt.log.Info("router not ready any more", "in_flight", rt.inFlight.Load(), "tunnels", rt.tunnels.Load())
 	sleep(ctx, span(rt.cfg.StopWait, 5*time.Second))
@@ -38,11 +45,11 @@ func (rt *Router) Stop(ctx context.Context, servers ...*http.Server) error {
 	rt.endTunnels(ctx)
 	all := func(cellway.Key, cellway.CellID) bool { return false }
 	for rt.inFlight.Load()+rt.tunnels.Load() > 0 && sleep(ctx, 10*time.Millisecond) {
-		rt.upgraded.Sweep(all, errStopping) // what has become a tunnel since
+		rt.sweepTunnels(all, errStopping) // what has become a tunnel since
 	}
 	cut := 0
 	if ctx.Err() != nil {
-		cut = rt.requests.Sweep(all, errStopping) + rt.upgraded.Sweep(all, errStopping)
+		cut = rt.sweepRequests(all, errStopping) + rt.sweepTunnels(all, errStopping)
 		// Those who are cut off still have an answer to write, or to break off.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		for rt.inFlight.Load()+rt.tunnels.Load() > 0 && sleep(last, 10*time.Millisecond) {
@@ -70,12 +77,12 @@ func (rt *Router) endTunnels(ctx context.Context) {
 		spread = min(spread, time.Until(end)/2)
 	}
 	for turn := turns; turn > 0; turn-- {
-		left := rt.upgraded.Len()
+		left := rt.tunnelsLeft()
 		if left == 0 && rt.tunnels.Load() == 0 {
 			return
 		}
 		end := (left + turn - 1) / turn
-		rt.upgraded.Sweep(func(cellway.Key, cellway.CellID) bool { end--; return end < 0 }, errStopping)
+		rt.sweepTunnels(func(cellway.Key, cellway.CellID) bool { end--; return end < 0 }, errStopping)
 		if turn > 1 && !sleep(ctx, spread/turns) {
 			return
 		}

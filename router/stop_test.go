@@ -16,7 +16,7 @@ import (
 )
 
 // stopped runs Stop with time for all, and returns what it said and when.
-func (b *bench) stopped(limit time.Duration, servers ...*http.Server) <-chan error {
+func (b *bench) stopped(limit time.Duration, servers ...Server) <-chan error {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	go func() {

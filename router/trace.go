@@ -1,10 +1,10 @@
 package router
 
 import (
-	"encoding/hex"
 	"math/rand/v2"
-	"net/http"
 	"strings"
+
+	"github.com/cellway/cellway/internal/engine"
 )
 
 const (
@@ -13,35 +13,36 @@ const (
 )
 
 // trace passes the trace context of W3C on to h, the header for the cell, or
-// begins one if the client sent none that can be read. It returns the parent
-// that the cell gets. sampled is the share of the traces begun here that are
-// flagged as sampled.
-func trace(h http.Header, sampled float64) (parent string) {
-	if v := h[traceParent]; len(v) == 1 && traceID(v[0]) != "" {
-		return v[0]
+// begins one if the client sent none that can be read. It appends to dst the
+// parent that the cell gets. sampled is the share of the traces begun here that
+// are flagged as sampled.
+func trace(h engine.Header, dst []byte, sampled float64) (parent []byte) {
+	if v := h.Values(traceParent); len(v) == 1 && traceID(v[0]) != "" {
+		return append(dst, v[0]...)
 	}
-	delete(h, traceState) // it belongs to a parent
-	var b [24]byte
-	for i := 0; i < len(b); i += 8 {
-		n := rand.Uint64() | 1 // no part may be all zeros
-		for j := range 8 {
-			b[i+j] = byte(n >> (8 * j))
-		}
-	}
+	h.Del(traceState) // it belongs to a parent
 	// Flag 2 says that the id is random, flag 1 that it is sampled.
 	flags := "-02"
 	if sampled > 0 && rand.Float64() < sampled {
 		flags = "-03"
 	}
-	var text [55]byte
-	copy(text[:], "00-")
-	hex.Encode(text[3:], b[:16])
-	text[35] = '-'
-	hex.Encode(text[36:], b[16:])
-	copy(text[52:], flags)
-	parent = string(text[:])
-	h[traceParent] = []string{parent}
-	return parent
+	dst = append(dst, "00-"...)
+	dst = appendRandom(appendRandom(dst))
+	dst = append(dst, '-')
+	dst = appendRandom(dst)
+	dst = append(dst, flags...)
+	h.SetBytes(traceParent, dst)
+	return dst
+}
+
+// appendRandom appends 16 random digits, which are not all zeros.
+func appendRandom(dst []byte) []byte {
+	const digits = "0123456789abcdef"
+	for i, n := 0, rand.Uint64()|1; i < 16; i++ {
+		dst = append(dst, digits[n&15])
+		n >>= 4
+	}
+	return dst
 }
 
 // traceID returns the trace id of a traceparent, or "" if it is malformed.

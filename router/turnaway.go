@@ -19,7 +19,9 @@ func (rt *Router) tooMany(code cellway.Code) bool {
 func (rt *Router) TurnAway() []byte {
 	return engine.Whole(func(w http.ResponseWriter) {
 		w.Header().Set("Connection", "close")
-		answer{code: cellway.RouterSaturated, detail: "There are too many connections at the moment. No request was read from this one."}.
-			write(w, &http.Request{Method: http.MethodGet}, rt.cfg.name())
+		a := answer{code: cellway.RouterSaturated, detail: "There are too many connections at the moment. No request was read from this one."}
+		status, body := a.compose(engine.HTTPHeader(w.Header()), rt.cfg.name(), false)
+		w.WriteHeader(status)
+		_, _ = w.Write(body) // memory takes it all
 	})
 }

@@ -30,7 +30,7 @@ func (t *transfer) take(resp *http.Response) {
 		t.fail(cellway.CellProtocol, 502, fmt.Errorf("status %d: %w", resp.StatusCode, errStatus))
 		return
 	}
-	if t.o.Inspect != nil && t.o.Inspect(resp.StatusCode, resp.Header) {
+	if t.o.Edit != nil && t.o.Edit.InspectAnswer(resp.StatusCode, HTTPHeader(resp.Header)) {
 		t.silence()
 		t.rep.Swallowed = true
 		t.discard(resp)
@@ -82,8 +82,8 @@ func (t *transfer) sendHead(resp *http.Response) {
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	if t.o.Answer != nil {
-		t.o.Answer(resp.StatusCode, h)
+	if t.o.Edit != nil {
+		t.o.Edit.EditAnswer(resp.StatusCode, HTTPHeader(h))
 	}
 	t.closeAfter()
 	t.rep.HeadSent = true

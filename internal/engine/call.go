@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -136,6 +137,17 @@ func (k *Call) end() action {
 // Head returns the request's head.
 func (k *Call) Head() *Head { return &k.head }
 
+// Request returns the method, the authority that the request is for, and the
+// path and the query of its target, escaped as they came.
+func (k *Call) Request() (method, host, path, query string) {
+	h := &k.head
+	path, query, _ = strings.Cut(stringOf(h.Path), "?")
+	if path == "" && string(h.Method) != http.MethodOptions {
+		path = "/" // of a target in absolute form
+	}
+	return stringOf(h.Method), stringOf(h.Host), path, query
+}
+
 // Values returns the values of the named field, as [Header] does.
 func (k *Call) Values(name string) []string {
 	k.values = appendValues(k.values[:0], k.head.Fields, name)
@@ -167,6 +179,9 @@ func (k *Call) Track(key cellway.Key, cell cellway.CellID) {
 
 // Done is closed when the call is to end early, because somebody has ended it.
 func (k *Call) Done() <-chan struct{} { return k.context().Done() }
+
+// Ended reports whether somebody has ended the call.
+func (k *Call) Ended() bool { return k.cause() != nil }
 
 // cause returns why the call was ended, or nil.
 func (k *Call) cause() error {

@@ -25,31 +25,15 @@ type Options struct {
 	// apart: see [Breaker].
 	Tenant cellway.TenantID
 
-	// Header edits the header that goes to the cell, last of all. At that
-	// point hop-by-hop fields, Proxy and every X-Cell-* have been removed, also
-	// those spelt with other bytes than "-". The map is the callee's own; the values in it are not.
-	// If nil, it goes as it is.
-	Header func(h http.Header)
-
-	// Inspect sees the head of the cell's final answer before anything of it
-	// goes to the client, X-Cell-* included, and may swallow it: then the
-	// answer's body is thrown away, nothing is written, and the Report says
-	// Swallowed. If nil, none is swallowed.
-	Inspect func(status int, h http.Header) (swallow bool)
-
-	// Answer edits the header that goes to the client, after the cell's
-	// header has been cleaned. If nil, it goes as it is.
-	Answer func(status int, h http.Header)
-
-	// Edit edits the messages of a [Call] on their way. If nil, they go as they
-	// are.
+	// Edit edits the messages on their way. If nil, they go as they are.
 	Edit Editor
 
 	// KeepCellHeaders lets the X-Cell-* fields of the cell's answer through.
 	KeepCellHeaders bool
 
-	// Body is the request's body if it may have to be sent once more: see
-	// [NewReplay]. If nil, the request's own Body is sent and can't be again.
+	// Body is the body of a request of net/http if it may have to be sent once
+	// more: see [NewReplay]. If nil, the request's own Body is sent and can't be
+	// again. For a [Call], see [Call.KeepBody].
 	Body *Replay
 
 	// MaxBody is the size in bytes that the request's body may not exceed.
@@ -70,7 +54,7 @@ type Report struct {
 	// HeadSent says that the client has the head of an answer, so that no
 	// other can be written.
 	HeadSent bool
-	// Swallowed says that Options.Inspect swallowed the answer.
+	// Swallowed says that the Editor swallowed the answer.
 	Swallowed bool
 	// Tunnel says that the connection was upgraded. It is closed by now.
 	Tunnel bool

@@ -138,8 +138,8 @@ func (t *transfer) outHeader() http.Header {
 	if !t.in.ProtoAtLeast(1, 1) {
 		delete(out, "Expect") // HTTP/1.0 knows no 100
 	}
-	if t.o.Header != nil {
-		t.o.Header(out)
+	if t.o.Edit != nil {
+		t.o.Edit.EditRequest(HTTPHeader(out))
 	}
 	// Only the client's own words: http.Transport adds a User-Agent else, and
 	// replays a request, whatever its method, that has an Idempotency-Key

@@ -117,10 +117,10 @@ func TestFieldsThatGoToTheCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, new(memnet.Net), Config{})
 		r.options = func(*http.Request) Options {
-			return Options{Header: func(h http.Header) {
-				h["X-Cell-Id"] = []string{"cell-a"}
-				h["X-Tenant-Id"] = []string{"acme"}
-			}}
+			return Options{Edit: edits{request: func(h Header) {
+				h.Set("X-Cell-Id", "cell-a")
+				h.SetBytes("X-Tenant-Id", []byte("acme"))
+			}}}
 		}
 		got := make(chan string, 1)
 		r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
@@ -156,9 +156,9 @@ func TestFieldsThatGoToTheClient(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, new(memnet.Net), Config{})
 			r.options = func(*http.Request) Options {
-				return Options{KeepCellHeaders: keep, Answer: func(status int, h http.Header) {
-					h["Proxy-Status"] = []string{fmt.Sprint(status)}
-				}}
+				return Options{KeepCellHeaders: keep, Edit: edits{answer: func(status int, h Header) {
+					h.Set("Proxy-Status", fmt.Sprint(status))
+				}}}
 			}
 			r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
 				readHead(bufio.NewReader(c))

@@ -86,8 +86,8 @@ func (t *transfer) tunnel(resp *http.Response) {
 func (t *transfer) switchHead(resp *http.Response) []byte {
 	h := make(http.Header)
 	t.answerHeader(h, resp.Header)
-	if t.o.Answer != nil {
-		t.o.Answer(resp.StatusCode, h)
+	if t.o.Edit != nil {
+		t.o.Edit.EditAnswer(resp.StatusCode, HTTPHeader(h))
 	}
 	h["Connection"] = []string{"Upgrade"}
 	h["Upgrade"] = resp.Header["Upgrade"]

@@ -14,15 +14,17 @@ import (
 	"github.com/cellway/cellway/internal/memnet"
 )
 
+var swallowRefusals = edits{inspect: func(status int, h Header) bool {
+	return status == 421 && len(h.Values("X-Cell-Epoch")) > 0
+}}
+
 // guarded makes r forward to cell-a and, if its guard refuses, once more to
 // cell-b, as a router does.
 func guarded(r *rig) {
 	r.handle = func(w http.ResponseWriter, req *http.Request) {
 		body := NewReplay(req, 0)
 		defer body.Close()
-		o := Options{Body: body, Inspect: func(status int, h http.Header) bool {
-			return status == 421 && h.Get("X-Cell-Epoch") != ""
-		}}
+		o := Options{Body: body, Edit: swallowRefusals}
 		rep := r.pools.Cell("cell-a").Forward(w, req, o)
 		if rep.Swallowed {
 			if rep.HeadSent || rep.Status != 421 || rep.Code != "" {
@@ -34,16 +36,14 @@ func guarded(r *rig) {
 				return
 			}
 			time.Sleep(100 * time.Millisecond) // for a newer map
-			o.Inspect = nil
+			o.Edit = nil
 			rep = r.pools.Cell("cell-b").Forward(w, req, o)
 		}
 		r.finish(w, rep)
 	}
 	r.call = func(c *Call, _ *http.Request, o *Options) {
 		c.KeepBody(0)
-		o.Edit = funcEditor{Options{Inspect: func(status int, h http.Header) bool {
-			return status == 421 && h.Get("X-Cell-Epoch") != ""
-		}}}
+		o.Edit = swallowRefusals
 		rep := c.Forward(r.pools.Cell("cell-a"), o)
 		if rep.Swallowed {
 			if rep.HeadSent || rep.Status != 421 || rep.Code != "" {

@@ -111,7 +111,6 @@ func (r *rig) ServeCall(c *Call) {
 	if o.Body != nil {
 		c.KeepBody(0)
 	}
-	o.Edit = funcEditor{o}
 	if r.call != nil {
 		r.call(c, req, &o)
 		return
@@ -138,40 +137,26 @@ func (r *rig) RefuseCall(c *Call, reason Reason) {
 	c.Answer(reason.Code().Status(), Problem(reason.Code().Status(), reason.Code(), reason.Detail()))
 }
 
-// A funcEditor edits by functions for net/http.
-type funcEditor struct{ o Options }
+// edits is an Editor of functions, each of which may be nil.
+type edits struct {
+	request func(h Header)
+	inspect func(status int, h Header) (swallow bool)
+	answer  func(status int, h Header)
+}
 
-func (e funcEditor) EditRequest(h Header) {
-	if e.o.Header != nil {
-		viaHTTP(h, e.o.Header)
+func (e edits) EditRequest(h Header) {
+	if e.request != nil {
+		e.request(h)
 	}
 }
 
-func (e funcEditor) InspectAnswer(status int, h Header) (swallow bool) {
-	if e.o.Inspect != nil {
-		viaHTTP(h, func(h http.Header) { swallow = e.o.Inspect(status, h) })
-	}
-	return swallow
+func (e edits) InspectAnswer(status int, h Header) (swallow bool) {
+	return e.inspect != nil && e.inspect(status, h)
 }
 
-func (e funcEditor) EditAnswer(status int, h Header) {
-	if e.o.Answer != nil {
-		viaHTTP(h, func(h http.Header) { e.o.Answer(status, h) })
-	}
-}
-
-func viaHTTP(h Header, edit func(http.Header)) {
-	lines := h.(*fields).lines
-	all := http.Header{}
-	for _, f := range lines {
-		all.Add(string(f.Name), string(f.Value))
-	}
-	edit(all)
-	h.DelFunc(func(string) bool { return true })
-	for name, values := range all {
-		for _, v := range values {
-			h.AddBytes(name, []byte(v))
-		}
+func (e edits) EditAnswer(status int, h Header) {
+	if e.answer != nil {
+		e.answer(status, h)
 	}
 }
 
