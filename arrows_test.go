@@ -63,6 +63,14 @@ var arrows = []arrow{
 	{pkg: "/client", may: list("", "/api", "/routemap", "/shuffle"), never: map[string]string{
 		"/internal": "users import it: it depends on nothing that may change at will",
 	}},
+	{pkg: "/client/handhttp", may: list("/shuffle"), never: map[string]string{
+		"/internal": "users import it: it depends on nothing that may change at will",
+		"/client":   "workers are called without a control plane",
+	}},
+	{pkg: "/client/cellhttp", may: list("", "/api", "/client"), never: map[string]string{
+		"/internal": "users import it: it depends on nothing that may change at will",
+		"/shuffle":  "a client of the fleet knows cells, not their workers",
+	}},
 
 	// The control plane. It speaks to package store, the contract; a command
 	// joins it with one of the stores below that folder.

@@ -1,0 +1,322 @@
+package handhttp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// An attempt is one request to one member.
+type attempt struct {
+	c     *call
+	to    *endpoint
+	n     int  // counted from 0
+	probe bool // of a member that was set aside
+
+	started int64
+	soft    int64           // when it is left for another attempt, if there can be one; 0 for never
+	ctx     context.Context // of this attempt alone
+	cancel  context.CancelCauseFunc
+	once    sync.Once // ends the accounting
+
+	mu    sync.Mutex
+	timer *time.Timer
+	conn  net.Conn // that it got last; nil if nothing was sent
+	done  bool     // an answer began, or an error came
+	cut   error    // why it was ended before the call
+
+	// Set when it is over.
+	resp    *http.Response
+	err     error
+	outcome outcome
+	took    int64
+	counted bool // against its member
+}
+
+// newAttempt prepares the call's next attempt.
+func (c *call) newAttempt(to *endpoint, probe bool) *attempt {
+	a := &attempt{c: c, to: to, n: c.n, probe: probe}
+	a.ctx, a.cancel = context.WithCancelCause(c.req.Context())
+	c.n++
+	return a
+}
+
+// run sends the request and waits until its answer begins.
+func (a *attempt) run() {
+	t, req := a.c.t, a.c.req
+	a.to.inflight.Add(1)
+	a.started = t.now()
+	a.soft = a.c.softLimit(a)
+
+	ctx := httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.gotConn})
+	body, err := bodyOf(req, a.n == 0)
+	if err != nil {
+		a.finish(nil, err)
+		return
+	}
+	out := req.WithContext(ctx)
+	u := *req.URL
+	u.Scheme, u.Host = a.to.url.Scheme, a.to.url.Host
+	out.URL = &u
+	if out.Host == "" {
+		out.Host = req.URL.Host
+	}
+	out.Body = body
+	out.Header = req.Header.Clone()
+	if out.Header == nil {
+		out.Header = http.Header{}
+	}
+	out.Header.Set(HandHeader, a.c.hand.source.Version())
+	out.Header.Set(AttemptHeader, strconv.Itoa(a.n+1))
+	if a.c.key != "" {
+		out.Header.Set(idempotencyKey, a.c.key)
+	}
+	a.mu.Lock()
+	if !a.done {
+		a.timer = time.AfterFunc(time.Duration(a.nextFire(a.started)-a.started), a.fire)
+	}
+	a.mu.Unlock()
+	resp, err := t.base.RoundTrip(out)
+	a.finish(resp, err)
+}
+
+func (a *attempt) gotConn(info httptrace.GotConnInfo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.conn = info.Conn
+}
+
+// nextFire returns when the timer has something to decide after now.
+func (a *attempt) nextFire(now int64) int64 {
+	at := a.c.deadline
+	if a.conn == nil {
+		if connect := a.started + int64(a.c.t.cfg.ConnectTimeout); connect > now {
+			at = min(at, connect)
+		}
+	}
+	if a.soft > now {
+		at = min(at, a.soft)
+	}
+	return at
+}
+
+// fire decides whether to wait on. An attempt is cut before the deadline only
+// if another one will follow, and is paid for: otherwise its answer, however
+// late, is the best there is.
+func (a *attempt) fire() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.done || a.cut != nil {
+		return
+	}
+	now := a.c.t.now()
+	connecting := a.conn == nil && now >= a.started+int64(a.c.t.cfg.ConnectTimeout)
+	switch {
+	case now >= a.c.deadline:
+		a.cut = ErrTryTimeout
+		if a.conn == nil {
+			a.cut = ErrConnectTimeout
+		}
+	case connecting && a.c.mayFollow(a, false, now):
+		a.cut = ErrConnectTimeout
+	case a.soft != 0 && now >= a.soft && a.c.mayFollow(a, a.conn != nil, now):
+		a.cut = ErrTryTimeout
+	default:
+		a.timer.Reset(time.Duration(a.nextFire(now) - now))
+		return
+	}
+	a.cancel(a.cut)
+}
+
+// lose ends an attempt that nobody waits for any more.
+func (a *attempt) lose() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.done && a.cut == nil {
+		a.cut = errLost
+		a.cancel(errLost)
+	}
+}
+
+// finish sorts what came back. If it is an answer, its body goes on until it is
+// closed.
+func (a *attempt) finish(resp *http.Response, err error) {
+	a.mu.Lock()
+	a.done = true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	cut, conn := a.cut, a.conn
+	a.mu.Unlock()
+	now := a.c.t.now()
+	a.took = now - a.started
+	if err == nil && cut != nil {
+		// The timer was faster by a hair and has cancelled the body.
+		resp.Body.Close()
+		resp, err = nil, cut
+	}
+	if err != nil {
+		if cut != nil {
+			err = cut
+		} else if ctx := a.c.req.Context(); ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		a.err = err
+		a.outcome = a.judgeError(err, conn, cut)
+		if a.outcome == silent {
+			a.to.silent(conn)
+		}
+		a.end()
+		return
+	}
+	a.to.spoke(conn)
+	resp.Request = a.c.req
+	a.outcome = judge(resp)
+	a.resp = resp
+	if rw, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		resp.Body = &tunnel{rw, a}
+		return
+	}
+	b := &answerBody{rc: resp.Body, a: a, idle: a.c.t.cfg.IdleTimeout}
+	b.timer = time.AfterFunc(b.idle, b.fire)
+	resp.Body = b
+}
+
+// judgeError sorts the error of an attempt.
+func (a *attempt) judgeError(err error, conn net.Conn, cut error) outcome {
+	switch {
+	case errors.Is(cut, errLost):
+		return lost
+	case cut == nil && a.c.req.Context().Err() != nil:
+		if conn != nil && a.tooLong() && errors.Is(a.c.req.Context().Err(), context.DeadlineExceeded) {
+			return silent
+		}
+		return ended
+	case conn == nil:
+		return unsent
+	case cut != nil:
+		return silent
+	}
+	return broken
+}
+
+// tooLong reports whether an answer that has not come would have come by now
+// from a member that is well.
+func (a *attempt) tooLong() bool {
+	return a.took > max(2*a.c.t.p99.Load(), int64(a.c.t.cfg.ConnectTimeout))
+}
+
+// refused reports whether the member said at once that nobody listens.
+func (a *attempt) refused() bool {
+	return a.outcome == unsent && a.cut == nil && (errors.Is(a.err, syscall.ECONNREFUSED) || a.took < int64(10*time.Millisecond))
+}
+
+// end ends the accounting; the answer, if any, is over.
+func (a *attempt) end() {
+	a.once.Do(func() {
+		a.to.inflight.Add(-1)
+		a.cancel(nil)
+	})
+}
+
+// drop gives the answer up. What little is left is read, so that the
+// connection can be used again.
+func (a *attempt) drop() {
+	if a.resp != nil {
+		if a.resp.ContentLength >= 0 && a.resp.ContentLength <= 4<<10 {
+			io.CopyN(io.Discard, a.resp.Body, 4<<10)
+		}
+		a.resp.Body.Close()
+	}
+}
+
+// record returns what is told of a.
+func (a *attempt) record() Attempt {
+	r := Attempt{Member: a.to.id, Err: a.err, Took: time.Duration(a.took)}
+	if a.resp != nil {
+		r.Status = a.resp.StatusCode
+	}
+	return r
+}
+
+// An answerBody is the body of an answer. Only its caller, or silence in
+// the middle of it, ends it.
+type answerBody struct {
+	rc    io.ReadCloser
+	a     *attempt
+	idle  time.Duration
+	timer *time.Timer
+
+	mu      sync.Mutex
+	reading int64 // since when a Read waits; 0 if none does
+	stopped bool  // by silence
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	now := b.a.c.t.now()
+	b.mu.Lock()
+	b.reading = max(now, 1)
+	b.mu.Unlock()
+	n, err := b.rc.Read(p)
+	b.mu.Lock()
+	b.reading = 0
+	stopped := b.stopped
+	b.mu.Unlock()
+	if err == nil {
+		return n, nil
+	}
+	b.timer.Stop()
+	if err != io.EOF {
+		if stopped {
+			err = ErrIdle
+		}
+		if b.a.c.req.Context().Err() == nil {
+			b.a.c.t.blame(b.a, false)
+		}
+	}
+	b.a.end()
+	return n, err
+}
+
+// fire looks whether a Read has waited for too long. A caller that does not
+// read has all the time in the world.
+func (b *answerBody) fire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wait := b.idle
+	if b.reading != 0 {
+		wait -= time.Duration(b.a.c.t.now() - b.reading)
+	}
+	if wait <= 0 {
+		b.stopped = true
+		b.a.cancel(ErrIdle)
+		return
+	}
+	b.timer.Reset(wait)
+}
+
+func (b *answerBody) Close() error {
+	b.timer.Stop()
+	err := b.rc.Close()
+	b.a.end()
+	return err
+}
+
+// A tunnel is what a connection becomes after 101.
+type tunnel struct {
+	io.ReadWriteCloser
+	a *attempt
+}
+
+func (t *tunnel) Close() error {
+	err := t.ReadWriteCloser.Close()
+	t.a.end()
+	return err
+}

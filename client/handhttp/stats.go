@@ -1,0 +1,62 @@
+package handhttp
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// counters are the numbers behind [Stats].
+type counters struct {
+	calls, retries, hedges, hedgeWins          atomic.Uint64
+	failures                                   atomic.Uint64
+	overBudget, poisoned, late, asides, misses atomic.Uint64
+}
+
+// Stats are counts since the transport was made, fit for a metric each. The
+// mean number of attempts of a call is (Calls + Retries + Hedges) / Calls.
+type Stats struct {
+	Calls     uint64 // requests that were given to the transport and had a hand
+	Failures  uint64 // of these, how many ended with an error or an answer that is a failure
+	Retries   uint64 // attempts beyond the first, hedges aside
+	Hedges    uint64 // requests sent beside one that was under way
+	HedgeWins uint64 // hedges that were faster
+
+	OverBudget uint64 // retries and hedges that the budget refused
+	Poisoned   uint64 // retries refused since the tenant is suspected of poison
+	TooLate    uint64 // retries refused since no time was left
+	SetAside   uint64 // times that a member was set aside
+	Misdealt   uint64 // answers that said that the hand was an old one
+
+	Budget float64 // retries and hedges that the cell could pay for now
+}
+
+// Stats returns the counts.
+func (t *Transport) Stats() Stats {
+	s := &t.stats
+	return Stats{
+		Calls: s.calls.Load(), Failures: s.failures.Load(), Retries: s.retries.Load(), Hedges: s.hedges.Load(), HedgeWins: s.hedgeWins.Load(),
+		OverBudget: s.overBudget.Load(), Poisoned: s.poisoned.Load(), TooLate: s.late.Load(), SetAside: s.asides.Load(), Misdealt: s.misses.Load(),
+		Budget: float64(t.cell.held.Load()) / token,
+	}
+}
+
+// A MemberState is what is known of a member from all tenants' requests.
+type MemberState struct {
+	ID, Zone string
+	InFlight int           // requests whose answers have not ended
+	Latency  time.Duration // moving average until answers begin; 0 if none came yet
+	Aside    bool          // asked last, or only probed
+}
+
+// Members returns the states of all members that a hand in use has named, by
+// id.
+func (t *Transport) Members() []MemberState {
+	var all []MemberState
+	t.endpoints.all(func(e *endpoint) {
+		all = append(all, MemberState{ID: e.id, Zone: e.zone, InFlight: int(e.inflight.Load()), Latency: time.Duration(e.latency.Load()), Aside: e.aside.Load() != 0})
+	})
+	slices.SortFunc(all, func(a, b MemberState) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
