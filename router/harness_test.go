@@ -1,16 +1,26 @@
 package router
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/internal/memnet"
 	"github.com/cellway/cellway/routemap"
 )
@@ -22,6 +32,8 @@ type bench struct {
 	net memnet.Net
 	rt  *Router
 	saw chan *http.Request // by cell 1: see seen
+
+	ownOnce sync.Once // see askOwn
 }
 
 // newBench returns a router over a fleet of n cells, which don't listen yet.
@@ -73,16 +85,55 @@ func (b *bench) serve(i int, h http.HandlerFunc) {
 }
 
 // front serves the router itself at front:80.
-func (b *bench) front() *http.Server {
+func (b *bench) front() Server {
 	srv := &http.Server{Handler: b.rt}
 	srv.Protocols = new(http.Protocols)
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
 	l := b.net.Listen("front:80")
-	done := make(chan struct{})
-	go func() { defer close(done); srv.Serve(l) }()
-	b.t.Cleanup(func() { srv.Close(); <-done })
-	return srv
+	var serving sync.WaitGroup
+	if !ownPath {
+		serving.Go(func() { srv.Serve(l) })
+		b.t.Cleanup(func() { srv.Close(); serving.Wait() })
+		return srv
+	}
+	own := b.rt.NewServer(engine.ServerConfig{})
+	serving.Go(func() { own.Serve(l) })
+	serving.Go(func() { srv.Serve(own.HTTP2()) })
+	b.t.Cleanup(func() { own.Close(); srv.Close(); serving.Wait() })
+	return fronts{own, srv}
+}
+
+// fronts are servers that are one to whoever ends them.
+type fronts []Server
+
+func (f fronts) Shutdown(ctx context.Context) (err error) {
+	for _, s := range f {
+		err = errors.Join(err, s.Shutdown(ctx))
+	}
+	return err
+}
+
+func (f fronts) Close() (err error) {
+	for _, s := range f {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// ownPath says by which server requests of HTTP/1 come: see TestMain.
+var ownPath bool
+
+// TestMain runs all tests twice: a router is the same whichever server its
+// requests of HTTP/1 come by, that of net/http or the engine's own.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	once := flag.Lookup("test.fuzz").Value.String() != "" || flag.Lookup("test.bench").Value.String() != ""
+	if ownPath = true; code == 0 && !once {
+		fmt.Println("once more, by the engine's own server")
+		code = m.Run()
+	}
+	os.Exit(code)
 }
 
 // client speaks to the front.
@@ -116,6 +167,9 @@ func request(method, target, tenant string, fields ...string) *http.Request {
 // ask sends r through the router, which may end the handler as a server
 // expects it to.
 func (b *bench) ask(r *http.Request) (rec *httptest.ResponseRecorder) {
+	if ownPath && r.ProtoMajor == 1 && r.TLS == nil {
+		return b.askOwn(r)
+	}
 	rec = httptest.NewRecorder()
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler {
@@ -125,6 +179,110 @@ func (b *bench) ask(r *http.Request) (rec *httptest.ResponseRecorder) {
 	b.rt.ServeHTTP(rec, r)
 	return rec
 }
+
+// askOwn sends r through a server of the engine.
+func (b *bench) askOwn(r *http.Request) *httptest.ResponseRecorder {
+	b.t.Helper()
+	rec := httptest.NewRecorder()
+	const ownAt = "own:80"
+	b.ownOnce.Do(func() {
+		own := b.rt.NewServer(engine.ServerConfig{})
+		l := b.net.Listen(ownAt)
+		done := make(chan struct{})
+		go func() { defer close(done); own.Serve(addressed{l}) }()
+		b.t.Cleanup(func() { own.Close(); <-done })
+	})
+	c, err := b.net.DialContext(context.Background(), "tcp", ownAt)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer c.Close()
+	defer context.AfterFunc(r.Context(), func() { c.Close() })()
+	go writeRequest(c, r)
+	br := bufio.NewReader(c)
+	for {
+		res, err := http.ReadResponse(br, r)
+		if err != nil {
+			return rec
+		}
+		if res.StatusCode < 200 {
+			continue
+		}
+		for name, v := range res.Header {
+			if name != "Date" {
+				rec.Header()[name] = v
+			}
+		}
+		if res.Close {
+			rec.Header().Set("Connection", "close")
+		}
+		rec.WriteHeader(res.StatusCode)
+		io.Copy(rec.Body, res.Body)
+		return rec
+	}
+}
+
+// writeRequest writes r, whose first line on the wire is its address, for an
+// addressed listener.
+func writeRequest(c net.Conn, r *http.Request) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n%s %s HTTP/1.%d\r\nHost: %s\r\n", r.RemoteAddr, r.Method, r.RequestURI, r.ProtoMinor, r.Host)
+	for name, values := range r.Header {
+		for _, v := range values {
+			fmt.Fprintf(&b, "%s: %s\r\n", name, v)
+		}
+	}
+	hasBody := r.Body != nil && r.Body != http.NoBody
+	switch {
+	case hasBody && r.ContentLength < 0:
+		b.WriteString("Transfer-Encoding: chunked\r\n\r\n")
+	case hasBody:
+		fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n", r.ContentLength)
+	default:
+		b.WriteString("\r\n")
+	}
+	c.Write(b.Bytes())
+	switch {
+	case !hasBody:
+	case r.ContentLength < 0:
+		w := httputil.NewChunkedWriter(c)
+		io.Copy(w, r.Body)
+		w.Close()
+		io.WriteString(c, "\r\n")
+	default:
+		io.Copy(c, r.Body)
+	}
+}
+
+// An addressed listener reads the address of a client from its first line.
+type addressed struct{ net.Listener }
+
+func (l addressed) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	var line []byte
+	for b := make([]byte, 1); ; {
+		if _, err := c.Read(b); err != nil || b[0] == '\n' {
+			break
+		}
+		line = append(line, b[0])
+	}
+	return addressedConn{c, addressedAddr(line)}, nil
+}
+
+type addressedConn struct {
+	net.Conn
+	addr addressedAddr
+}
+
+func (c addressedConn) RemoteAddr() net.Addr { return c.addr }
+
+type addressedAddr string
+
+func (addressedAddr) Network() string  { return "tcp" }
+func (a addressedAddr) String() string { return string(a) }
 
 // codeOf returns the code of a problem, or "".
 func codeOf(rec *httptest.ResponseRecorder) cellway.Code {

@@ -270,6 +270,9 @@ func TestAnyOther421IsTheApplicationsOwn(t *testing.T) {
 }
 
 func TestClientThatLeavesDuringTheWaitIsNotWaitedFor(t *testing.T) {
+	if ownPath {
+		t.Skip("a client that sends no more may still read")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 1, nil, at("cell-001", 5))
 		b.serve(1, fenced(1, 6, nil))

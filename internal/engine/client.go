@@ -276,7 +276,9 @@ func (c *client) refuse(r Reason) {
 	c.srv.cfg.Checker.count(r)
 	c.call.refuse()
 	c.srv.cfg.Handler.RefuseCall(c.call, r)
-	c.next = toLinger
+	if c.next = c.call.end(); c.next != toDestroy {
+		c.next = toLinger
+	}
 }
 
 // serveCall has the handler serve the call that has begun.
