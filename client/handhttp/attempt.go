@@ -3,6 +3,7 @@ package handhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -44,7 +45,9 @@ type attempt struct {
 func (c *call) newAttempt(to *endpoint, probe bool) *attempt {
 	a := &attempt{c: c, to: to, n: c.n, probe: probe}
 	a.ctx, a.cancel = context.WithCancelCause(c.req.Context())
+	c.mu.Lock()
 	c.n++
+	c.mu.Unlock()
 	return a
 }
 
@@ -120,9 +123,9 @@ func (a *attempt) fire() {
 	connecting := a.conn == nil && now >= a.started+int64(a.c.t.cfg.ConnectTimeout)
 	switch {
 	case now >= a.c.deadline:
-		a.cut = ErrTryTimeout
+		a.cut = fmt.Errorf("%w: %w", ErrTryTimeout, context.DeadlineExceeded)
 		if a.conn == nil {
-			a.cut = ErrConnectTimeout
+			a.cut = fmt.Errorf("%w: %w", ErrConnectTimeout, context.DeadlineExceeded)
 		}
 	case connecting && a.c.mayFollow(a, false, now):
 		a.cut = ErrConnectTimeout
@@ -135,13 +138,13 @@ func (a *attempt) fire() {
 	a.cancel(a.cut)
 }
 
-// lose ends an attempt that nobody waits for any more.
-func (a *attempt) lose() {
+// leave ends an attempt that nobody waits for any more.
+func (a *attempt) leave(why error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.done && a.cut == nil {
-		a.cut = errLost
-		a.cancel(errLost)
+		a.cut = why
+		a.cancel(why)
 	}
 }
 

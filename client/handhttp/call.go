@@ -21,13 +21,13 @@ type call struct {
 	safe     bool   // both
 	key      string // Idempotency-Key that was drawn; "" if none
 	deadline int64
-	n        int // attempts begun
 	limit    int // attempts at most
 
 	failed    []*attempt // over, and no success
 	refreshed bool       // the hand was an old one, and fetched anew
 
 	mu       sync.Mutex
+	n        int // attempts begun; written by the call's goroutine only
 	reserved int // tokens for attempts not begun
 }
 
@@ -140,6 +140,12 @@ func (c *call) spend() bool {
 // reserves it. sent says that a has reached its member.
 func (c *call) mayFollow(a *attempt, sent bool, now int64) bool {
 	if !c.kept || sent && !c.idem || a.n+1 >= c.limit || c.ten.dossier.suspected(now) {
+		return false
+	}
+	c.mu.Lock()
+	followed := c.n > a.n+1 // by a hedge, which decides for both
+	c.mu.Unlock()
+	if followed {
 		return false
 	}
 	return c.reserve(now)

@@ -8,7 +8,7 @@ import "time"
 func (c *call) hedgeDelay(now int64) (time.Duration, bool) {
 	t := c.t
 	p95 := t.p95.Load()
-	if !t.cfg.Hedge || !c.safe || p95 == 0 || c.n != 0 || len(c.order.hand) < 2 || c.limit < 2 ||
+	if !t.cfg.Hedge || !c.safe || p95 == 0 || c.n != 1 || len(c.order.hand) < 2 || c.limit < 2 ||
 		now < t.overloaded.Load() || t.hedges.held.Load() < token {
 		return 0, false
 	}
@@ -52,6 +52,9 @@ func (c *call) race(first *attempt, delay time.Duration) []*attempt {
 		loser = second
 	}
 	if a.outcome != good && a.outcome != ended {
+		if a == second && a.outcome == silent {
+			first.leave(ErrTryTimeout) // it had longer than the hedge, and neither will answer
+		}
 		b := <-over
 		a.drop()
 		return []*attempt{a, b}
@@ -59,7 +62,7 @@ func (c *call) race(first *attempt, delay time.Duration) []*attempt {
 	if a == second {
 		t.stats.hedgeWins.Add(1)
 	}
-	loser.lose()
+	loser.leave(errLost)
 	go func() {
 		b := <-over
 		if b.outcome == lost {
