@@ -2,6 +2,7 @@ package handhttp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ type attempt struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	conn  net.Conn // that it got last; nil if nothing was sent
+	wrote bool     // something was written to it, or to one before it
 	done  bool     // an answer began, or an error came
 	cut   error    // why it was ended before the call
 
@@ -58,7 +60,7 @@ func (a *attempt) run() {
 	a.started = t.now()
 	a.soft = a.c.softLimit(a)
 
-	ctx := httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.gotConn})
+	ctx := httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.gotConn, WroteHeaders: a.wroteHeaders})
 	body, err := bodyOf(req, a.n == 0)
 	if err != nil {
 		a.finish(nil, err)
@@ -90,10 +92,36 @@ func (a *attempt) run() {
 	a.finish(resp, err)
 }
 
+// gotConn notes the connection. net/http, when one that was used before breaks
+// under a request that may be repeated, sends it once more by itself, to the same
+// member. That is no business of a connection: what broke this one may break
+// the next, and other members are there. So the second one is closed before
+// anything is sent. HTTP/2 repeats only what did not run.
 func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.conn != nil && a.wrote && a.c.idem && !a.c.t.http2(info.Conn) && a.cut == nil {
+		a.cut = ErrBroken
+		a.cancel(ErrBroken)
+		info.Conn.Close()
+		return
+	}
 	a.conn = info.Conn
+}
+
+func (a *attempt) wroteHeaders() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wrote = true
+}
+
+// http2 reports whether requests share conn.
+func (t *Transport) http2(conn net.Conn) bool {
+	if c, ok := conn.(*tls.Conn); ok {
+		return c.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	base, ok := t.base.(*http.Transport)
+	return !ok || base.Protocols != nil && base.Protocols.UnencryptedHTTP2()
 }
 
 // nextFire returns when the timer has something to decide after now.
@@ -188,7 +216,9 @@ func (a *attempt) finish(resp *http.Response, err error) {
 		return
 	}
 	b := &answerBody{rc: resp.Body, a: a, idle: a.c.t.cfg.IdleTimeout}
+	b.mu.Lock()
 	b.timer = time.AfterFunc(b.idle, b.fire)
+	b.mu.Unlock()
 	resp.Body = b
 }
 
@@ -204,6 +234,8 @@ func (a *attempt) judgeError(err error, conn net.Conn, cut error) outcome {
 		return ended
 	case conn == nil:
 		return unsent
+	case errors.Is(cut, ErrBroken):
+		return broken
 	case cut != nil:
 		return silent
 	}

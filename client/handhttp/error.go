@@ -25,6 +25,7 @@ var (
 var (
 	ErrConnectTimeout = errors.New("no connection came about in time")
 	ErrTryTimeout     = errors.New("no answer began in time")
+	ErrBroken         = errors.New("connection broke before an answer")
 	ErrIdle           = errors.New("answer stopped coming")
 )
 
