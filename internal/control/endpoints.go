@@ -3,6 +3,8 @@ package control
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -35,6 +37,8 @@ func (w *work) checkEndpoints() error {
 		seen := map[string]string{}
 		for _, e := range c.Endpoints {
 			switch a := cellway.EndpointAddress(e); {
+			case !had[a] && !namesOnePlace(a):
+				return fmt.Errorf("cell %s: endpoint %s names no one place: give a name, or an IP address that a cell listens at: %w", id, e, cellway.ErrInvalid)
 			case seen[a] != "":
 				return fmt.Errorf("cell %s: endpoints %s and %s are one address: %w", id, seen[a], e, cellway.ErrInvalid)
 			case had[a]:
@@ -65,6 +69,22 @@ func (w *work) checkEndpoints() error {
 		return err
 	}
 	return refusal
+}
+
+// namesOnePlace reports whether an endpoint's address can't be another spelling
+// of one that some cell has. The address of all interfaces leads to this machine,
+// and a host that is all digits and dots but no address is one to some resolvers.
+func namesOnePlace(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return !ip.IsUnspecified() && !ip.IsMulticast()
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	// A top-level domain begins with a letter: RFC 3696, section 2.
+	return last != "" && (last[0] < '0' || last[0] > '9')
 }
 
 func sharedEndpoint(id cellway.CellID, endpoint string, other cellway.CellID) error {

@@ -51,6 +51,13 @@ func TestCellsShareNoEndpoint(t *testing.T) {
 				t.Errorf("%v: %v", endpoints, err)
 			}
 		}
+		// Other spellings of a place, to some resolver or system.
+		for _, e := range []string{"http://127.1:9001", "http://2130706433:9001", "http://0x7f.1:9001", "http://0.0.0.0:9001", "http://[::]:9001"} {
+			two.Endpoints = []string{e}
+			if _, _, err := s.PutCell(t.Context(), by, two, 1); !errors.Is(err, cellway.ErrInvalid) {
+				t.Errorf("%v: %v", e, err)
+			}
+		}
 		// Its own may stay, and others come.
 		two.Endpoints = append(cell(2).Endpoints, "http://10.0.0.2:80")
 		if _, _, err := s.PutCell(t.Context(), by, two, 1); err != nil {
