@@ -23,6 +23,9 @@ func decodeStrictly(text []byte, v any) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is not UTF-8")
 	}
+	if string(bytes.TrimSpace(text)) == "null" {
+		return errors.New("it is null")
+	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
@@ -68,6 +71,9 @@ func (n *nameCheck) value(t reflect.Type) error {
 			}
 		}
 	default:
+		if s, ok := token.(string); ok {
+			return whole(s)
+		}
 		return nil
 	}
 	_, err = n.Token() // the closing delimiter
@@ -86,6 +92,9 @@ func (n *nameCheck) object(t reflect.Type) error {
 			return err
 		}
 		name, _ := token.(string)
+		if err := whole(name); err != nil {
+			return err
+		}
 		if seen[name] {
 			return fmt.Errorf("field %q stands twice", name)
 		}
@@ -100,6 +109,15 @@ func (n *nameCheck) object(t reflect.Type) error {
 		if err := n.value(of); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// whole refuses text with the sign that stands for what could not be read, such
+// as half of a surrogate pair.
+func whole(s string) error {
+	if strings.ContainsRune(s, utf8.RuneError) {
+		return fmt.Errorf("%.40q holds what is no text", s)
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ func TestBodiesThatTwoReadersWouldReadDifferentlyAreRefused(t *testing.T) {
 		"a huge number":      {"PUT", "/v1/tenants/beta", `{"weights":{"rps":1e999}}`, `takes no number 1e999`},
 		"no number":          {"PUT", "/v1/tenants/beta", `{"weights":{"rps":NaN}}`, `invalid character 'N'`},
 		"no UTF-8":           {"PUT", "/v1/tenants/beta", "{\"tier\":\"\xff\"}", "not UTF-8"},
+		"null":               {"PUT", "/v1/tenants/beta", "null", "body: it is null"},
+		"half a character":   {"PUT", "/v1/tenants/beta", `{"tier":"\ud800"}`, "holds what is no text"},
 		"nothing":            {"PUT", "/v1/tenants/beta", "\n", "body: it is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
