@@ -165,8 +165,19 @@ const (
 
 // validName allows what can stand in an index and on one line.
 func validName(what, s string) error {
-	if s == "" || len(s) > maxName || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fmt.Errorf("%s %.40q must be 1 to %d bytes of plain text: %w", what, s, maxName, cellway.ErrInvalid)
+	if s == "" {
+		return fmt.Errorf("%s %q must be 1 to %d bytes of plain text: %w", what, s, maxName, cellway.ErrInvalid)
+	}
+	return validText(what, s, maxName)
+}
+
+// validText allows what can stand on one line of a terminal; nothing, too.
+func validText(what, s string, most int) error {
+	odd := func(r rune) bool {
+		return r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError || r == '\u2028' || r == '\u2029'
+	}
+	if len(s) > most || strings.ContainsFunc(s, odd) {
+		return fmt.Errorf("%s %.40q must be at most %d bytes of plain text on one line: %w", what, s, most, cellway.ErrInvalid)
 	}
 	return nil
 }

@@ -141,7 +141,8 @@ func (s *Service) noteHighest(ctx context.Context, who string, high HighestVersi
 	if err := s.view(ctx, func(tx store.Tx) error { _, _, err := strange(tx); return err }); err != nil || why == "" {
 		return err
 	}
-	return s.update(ctx, func(tx store.Tx) error {
+	var halted headRecord
+	err := s.update(ctx, func(tx store.Tx) error {
 		h, rev, err := strange(tx)
 		if err != nil || why == "" {
 			return err
@@ -156,9 +157,14 @@ func (s *Service) noteHighest(ctx context.Context, who string, high HighestVersi
 		if err := w.writeJournal(0); err != nil {
 			return err
 		}
+		halted = h
 		_, err = put(tx, kindHead, only, rev, h)
 		return err
 	})
+	if err == nil && why != "" {
+		s.noteRestored(halted) // an alarm at once, not with the publisher's next look
+	}
+	return err
 }
 
 // strange says why a version that somebody has does not come from this store,

@@ -3,6 +3,8 @@ package control_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,6 +203,10 @@ func TestReportsThatCanNotBeAreRefused(t *testing.T) {
 		"of another fleet":      {Fleet: "bank", Version: 5},
 		"of an impossible map":  {Version: cellway.NewVersion(1<<31, 1)},
 		"offered an impossible": {Seen: ^cellway.Version(0)},
+		"of a large build":      {Build: strings.Repeat("x", 129)},
+		"of a coloured build":   {Build: "\x1b[31mred"},
+		"of many addresses":     {Listen: make([]string, 65)},
+		"of two lines":          {Listen: []string{"http://a:1\nb"}},
 	} {
 		if err := s.Report(t.Context(), "r1", rep); !errors.Is(err, cellway.ErrInvalid) {
 			t.Errorf("a report %s: %v", name, err)
@@ -212,6 +218,38 @@ func TestReportsThatCanNotBeAreRefused(t *testing.T) {
 	if state, _ := s.RestoreState(t.Context()); state.Restored != nil {
 		t.Errorf("halted: %+v", state.Restored)
 	}
+}
+
+// However high a claim, once a person has confirmed there is a way on: the
+// reports of routers that serve what is published are taken, and no higher claim.
+func TestAHighClaimLeavesRoomAboveIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, stop := start(t, memstore.New())
+		defer stop()
+		fleet(t, s, routemap.Settings{}, 2)
+		time.Sleep(time.Minute)
+		claim := cellway.NewVersion(1<<31-1, 9)
+		if err := s.Report(t.Context(), "evil", control.Report{Version: claim}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(s.Alarms(), func(a control.Alarm) bool { return a.Code == control.AlarmHalted }) {
+			t.Errorf("no alarm right after the claim: %+v", s.Alarms())
+		}
+		if err := s.ConfirmRestore(t.Context(), control.Call{Who: "tester"}, claim, routemap.Digest{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		newest := s.Newest().Map.Version()
+		if newest.Incarnation() != 1<<31 {
+			t.Fatalf("published is %v", newest)
+		}
+		if err := s.Report(t.Context(), "honest", control.Report{Version: newest}); err != nil {
+			t.Errorf("the report of what is published: %v", err)
+		}
+		if err := s.Report(t.Context(), "evil", control.Report{Version: cellway.NewVersion(1<<31+1, 1)}); !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("a second, higher claim: %v", err)
+		}
+	})
 }
 
 func TestRestoreOfNoControlPlaneIsRefused(t *testing.T) {

@@ -60,6 +60,12 @@ type Router struct {
 	saved time.Time
 }
 
+// Bounds of what a router says of itself.
+const (
+	maxListen  = 64
+	maxAddress = 512 // bytes
+)
+
 var routerID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // A registry knows the routers. What it knows is lost with the process but for
@@ -162,8 +168,25 @@ func (s *Service) checkReport(id string, rep Report) error {
 	if m := s.Accepted(); m != nil && rep.Fleet != "" && rep.Fleet != m.Settings().Fleet {
 		return fmt.Errorf("router %s is of fleet %.80q, this is the control plane of %s: %w", id, rep.Fleet, m.Settings().Fleet, cellway.ErrInvalid)
 	}
-	if v := max(rep.Version, rep.Seen); v.Incarnation() >= maxIncarnation {
+	// What a router claims takes the fleet above it at most once: from then on no
+	// incarnation is accepted but those that this control plane has made.
+	bound := uint32(maxIncarnation)
+	if p := s.Newest(); p != nil {
+		bound = max(bound, p.Map.Version().Incarnation()+1)
+	}
+	if v := max(rep.Version, rep.Seen); v.Incarnation() >= bound {
 		return fmt.Errorf("router %s: there is no map %v: %w", id, v, cellway.ErrInvalid)
+	}
+	if len(rep.Listen) > maxListen {
+		return fmt.Errorf("router %s listens at %d addresses, the most is %d: %w", id, len(rep.Listen), maxListen, cellway.ErrInvalid)
+	}
+	for _, address := range rep.Listen {
+		if err := validText("listen", address, maxAddress); err != nil {
+			return fmt.Errorf("router %s: %w", id, err)
+		}
+	}
+	if err := validText("build", rep.Build, maxName); err != nil {
+		return fmt.Errorf("router %s: %w", id, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -51,6 +52,7 @@ const (
 	maxReportTenants = 100
 	maxReportRefused = 100
 	maxReport        = 32 << 20 // bytes
+	maxReportText    = 1 << 10  // bytes of a reason or a message
 )
 
 func (s *Server) report(q *request) (*answer, error) {
@@ -67,6 +69,13 @@ func (s *Server) report(q *request) (*answer, error) {
 	}
 	if len(in.Cells) > maxReportCells || len(in.Refused) > maxReportRefused || slices.ContainsFunc(in.Cells, func(c api.CellTraffic) bool { return len(c.Tenants) > maxReportTenants }) {
 		q.wrong("a report has at most %d cells, %d tenants of each and %d refused maps: %w", maxReportCells, maxReportTenants, maxReportRefused, cellway.ErrInvalid)
+	}
+	for i := range in.Refused {
+		r := &in.Refused[i]
+		if n := len(r.Reason) + len(r.Digest) + len(r.Message); n > maxReportText {
+			q.wrong("refused map %v: its reason has %d bytes, the most is %d: %w", r.Version, n, maxReportText, cellway.ErrInvalid)
+		}
+		r.Reason, r.Digest, r.Message = oneLine(r.Reason), oneLine(r.Digest), oneLine(r.Message)
 	}
 	if below0(in) {
 		q.wrong("a report counts what was, and nothing in it is below 0: %w", cellway.ErrInvalid)
@@ -95,6 +104,16 @@ func (s *Server) report(q *request) (*answer, error) {
 }
 
 // below0 reports whether a router counts less than nothing.
+// oneLine makes text fit to be shown: what a router quotes may hold anything.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
 func below0(in api.RouterReport) bool {
 	return in.IntervalMS < 0 || slices.ContainsFunc(in.Refused, func(r api.RefusedMap) bool { return r.Count < 0 }) ||
 		slices.ContainsFunc(in.Cells, func(c api.CellTraffic) bool {
