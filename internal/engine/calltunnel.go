@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,9 +36,6 @@ func (k *Call) tunnel(l *link) {
 	k.reply.drop()
 	k.answered, k.rep.HeadSent, k.rep.Tunnel = true, true, true
 	k.begin101()
-	if hook := c.srv.cfg.State; hook != nil {
-		hook(c.conn, http.StateHijacked)
-	}
 	if _, err := c.conn.Write(k.out); err != nil {
 		if !k.failCause(k.cause()) {
 			k.fail(ClientGone, StatusClientGone, fmt.Errorf("write the answer: %w", err))

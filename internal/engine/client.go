@@ -69,6 +69,7 @@ type client struct {
 	state  atomic.Int64 // since when in which stage: see enter
 	waits  atomic.Int64 // since when more of a request's body is waited for; 0: it isn't
 	over   atomic.Uint32
+	rested atomic.Bool              // State was told that it is idle, or counts it so
 	limits atomic.Pointer[Timeouts] // of the cell that the call goes to
 	began  atomic.Int64             // the call, if it is limited as a whole
 
@@ -88,6 +89,7 @@ type client struct {
 func newClient(s *Server, conn net.Conn, secure bool) *client {
 	c := &client{srv: s, secure: secure}
 	c.init(conn)
+	c.rested.Store(s.cfg.State != nil)
 	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
 		c.peer = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 	}
@@ -283,17 +285,37 @@ func (c *client) refuse(r Reason) {
 
 // serveCall has the handler serve the call that has begun.
 func (c *client) serveCall() {
-	hook := c.srv.cfg.State
-	if hook != nil {
-		hook(c.conn, http.StateActive)
+	if c.rested.Load() && !c.wake() {
+		c.next = toDestroy
+		return
 	}
 	c.srv.cfg.Handler.ServeCall(c.call)
 	c.next = c.call.end()
 	if c.srv.closing.Load() && c.next == toRead {
 		c.next = toLinger
 	}
-	if hook != nil && c.next == toRead {
-		hook(c.conn, http.StateIdle)
+}
+
+// wake says that the connection is idle no more, and returns whether it may go
+// on.
+func (c *client) wake() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rested.Store(false)
+	return c.srv.cfg.State(c.conn, http.StateActive)
+}
+
+// rest says that the connection has been idle for a while. Those that are busy
+// pause for less, and nobody is told each time.
+func (c *client) rest(since int64) {
+	if c.srv.cfg.State == nil || c.rested.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, at := c.stage(); s == atIdle && at == since {
+		c.rested.Store(true)
+		c.srv.cfg.State(c.conn, http.StateIdle)
 	}
 }
 

@@ -314,8 +314,11 @@ func Accepted(c net.Conn) net.Conn {
 	if tc, ok := c.(*tls.Conn); ok {
 		c = tc.NetConn()
 	}
-	if h, ok := c.(*handshake); ok {
-		c = h.Conn
+	switch inner := c.(type) {
+	case *handshake:
+		c = inner.Conn
+	case *begunConn:
+		c = inner.Conn
 	}
 	return c
 }

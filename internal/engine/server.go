@@ -37,9 +37,12 @@ type ServerConfig struct {
 	// not a cell's. If zero, 30 s.
 	AnswerTimeout time.Duration
 
-	// State is told when a connection begins its first request, when it is
-	// taken over by a tunnel, and when it is idle again. If nil, nobody is.
-	State func(c net.Conn, s http.ConnState)
+	// State is told when a connection that was idle begins a request
+	// ([http.StateActive]), and when it has been idle for a while or
+	// [Server.Rest] is called ([http.StateIdle]); at first it is idle. If it returns false, the
+	// connection is closed, and nothing comes of its request. If nil, nobody is
+	// told.
+	State func(c net.Conn, s http.ConnState) (goOn bool)
 
 	// Log is for faults of the server, never for single requests. If nil,
 	// nothing is logged.
@@ -251,6 +254,15 @@ func (s *Server) all() []*client {
 		all = append(all, c)
 	}
 	return all
+}
+
+// Rest tells ServerConfig.State at once of the connections that are idle.
+func (s *Server) Rest() {
+	for _, c := range s.all() {
+		if at, since := c.stage(); at == atIdle {
+			c.rest(since)
+		}
+	}
 }
 
 // Connections returns how many connections there are, tunnels included.

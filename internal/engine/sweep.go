@@ -12,6 +12,9 @@ import (
 // still read.
 const peekAfter = time.Second
 
+// restAfter is how long a connection pauses before it counts as idle to others.
+const restAfter = 100 * time.Millisecond
+
 var errClientReset = errors.New("the client broke the connection off")
 
 // tickFor returns how often to look at connections that have these limits, so
@@ -94,6 +97,8 @@ func (c *client) judge(now int64) (next time.Duration) {
 	case atIdle:
 		if up(k.idleTimeout()) {
 			c.expireFrom(s, since, idleExpired)
+		} else if now-since >= int64(restAfter) {
+			c.rest(since)
 		}
 	case atHead:
 		if up(k.headTimeout()) {

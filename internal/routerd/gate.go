@@ -3,14 +3,20 @@ package routerd
 import (
 	"container/list"
 	"context"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cellway/cellway/internal/engine"
 )
+
+// askShare is how many times as long as a server took to say which connections
+// are idle it is not asked again.
+const askShare = 20
 
 // A gate counts clients' connections over all public listeners and lets no more
 // than so many stand at a time. Each further one takes the place of an idle one,
@@ -30,6 +36,8 @@ type gate struct {
 	near    int // from here on places are scarce
 	share   int // what an address may hold then
 	trusted func(netip.Addr) bool
+	ask     func()       // has the server say which connections are idle, if it does so late
+	askNext atomic.Int64 // when it may be asked again
 
 	mu      sync.Mutex
 	taken   int
@@ -106,28 +114,38 @@ func (g *gate) callerOf(from net.Addr) *caller {
 // enter takes a connection in, perhaps in the place of another one, which it
 // closes. It returns nil if there is no room.
 func (g *gate) enter(inner net.Conn) *gatedConn {
-	c, victim := g.admit(inner)
+	c, victim, full := g.admit(inner)
+	for try := 0; c == nil && try < 2 && g.askNow(); try++ {
+		c, victim, full = g.admit(inner)
+		if c == nil && try == 0 {
+			// A client may have its answer a moment before its connection is idle.
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if c == nil {
+		full.Add(1)
+	}
 	if victim != nil {
 		_ = victim.Conn.Close() // its place is taken already, and nobody is left to tell
 	}
 	return c
 }
 
-func (g *gate) admit(inner net.Conn) (c, victim *gatedConn) {
+// admit returns the connection with its place, and which one is to go for it; or
+// nil and what counts it as refused.
+func (g *gate) admit(inner net.Conn) (c, victim *gatedConn, refused *atomic.Uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	by := g.callerOf(inner.RemoteAddr())
 	switch {
 	case g.taken >= g.near && by.addr.IsValid() && by.held >= g.share && g.share < g.most:
 		if victim = first(&by.idle); victim == nil {
-			g.refusedShare.Add(1)
-			return nil, nil
+			return nil, nil, &g.refusedShare
 		}
 	case g.taken >= g.most:
 		if victim = g.longest(); victim == nil {
-			g.refusedFull.Add(1)
 			g.forget(by)
-			return nil, nil
+			return nil, nil, &g.refusedFull
 		}
 	}
 	c = &gatedConn{Conn: inner, gate: g, by: by, silent: true}
@@ -137,7 +155,21 @@ func (g *gate) admit(inner net.Conn) (c, victim *gatedConn) {
 	if victim != nil {
 		g.evict(victim)
 	}
-	return c, victim
+	return c, victim, nil
+}
+
+// askNow asks the server which connections are idle, and reports whether it did.
+// It looks at all of them, and so it is asked no more often than leaves most of
+// the time for other work.
+func (g *gate) askNow() bool {
+	begun := time.Now()
+	next := g.askNext.Load()
+	if g.ask == nil || begun.UnixNano() < next || !g.askNext.CompareAndSwap(next, math.MaxInt64) {
+		return false
+	}
+	g.ask()
+	g.askNext.Store(time.Now().Add(askShare * time.Since(begun)).UnixNano())
+	return true
 }
 
 // makeRoom closes an idle connection, where there is one.
@@ -271,6 +303,17 @@ func (g *gate) install(s *http.Server) {
 	})
 }
 
+// state takes in what the router's own server says of a connection, and returns
+// whether it still has its place.
+func (g *gate) state(c net.Conn, st http.ConnState) bool {
+	gc, ok := engine.Accepted(c).(*gatedConn)
+	if !ok {
+		return true
+	}
+	gc.setState(st)
+	return !gc.wasEvicted()
+}
+
 // A gatedConn has a place in a gate.
 type gatedConn struct {
 	net.Conn
@@ -313,6 +356,9 @@ func (c *gatedConn) Close() error {
 	}
 	return err
 }
+
+// NetConn returns the connection itself, which is read as it is.
+func (c *gatedConn) NetConn() net.Conn { return c.Conn }
 
 // CloseWrite passes a tunnel's half close on.
 func (c *gatedConn) CloseWrite() error {

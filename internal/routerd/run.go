@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/routemap"
 	"github.com/cellway/cellway/router"
 )
@@ -266,6 +267,17 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	d.checker.Install(srv)
 	full := d.rt.TurnAway()
 	var serving sync.WaitGroup
+	servers, serve := []router.Server{srv}, srv.Serve
+	if d.s.http1 == "engine" {
+		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.state, Log: d.log})
+		d.gate.ask = own.Rest
+		servers, serve = []router.Server{own, srv}, own.Serve
+		serving.Go(func() {
+			if err := srv.Serve(own.HTTP2()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+				fail(fmt.Errorf("HTTP/2: %w", err))
+			}
+		})
+	}
 	for _, l := range d.public {
 		var checked net.Listener
 		if l.tls {
@@ -279,7 +291,7 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 			case <-time.After(bootPatience):
 			case <-ctx.Done():
 			}
-			if err := srv.Serve(checked); !errors.Is(err, http.ErrServerClosed) {
+			if err := serve(checked); !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("listener %s: %w", l.Addr(), err))
 			}
 		})
@@ -288,7 +300,7 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	d.push("clients", func() error {
 		limited, cancel := context.WithTimeout(context.Background(), d.s.drainWait+d.s.drainTimeout)
 		defer cancel()
-		if err := d.rt.Stop(limited, srv); err != nil {
+		if err := d.rt.Stop(limited, servers...); err != nil {
 			d.log.Warn("clients cut off at the deadline", "error", err) // as was asked for: no failure
 		}
 		serving.Wait()

@@ -34,6 +34,7 @@ type settings struct {
 	listen, listenTLS words
 	tlsCerts, tlsKeys words
 	tlsMin            string
+	http1             string
 	admin             string
 
 	drainWait, drainTimeout, drainSpread, grace time.Duration
@@ -90,6 +91,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.DurationVar(&s.drainSpread, "drain-spread", 5*second, "after drain-wait: over how long tunnels are ended, so that not all clients come back at once")
 	fs.DurationVar(&s.grace, "grace", 10*second, "how long requests and tunnels may go on after a map by which they belong elsewhere")
 
+	fs.StringVar(&s.http1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the router's own, or net/http, Go's; HTTP/2 is net/http's in any case")
 	fs.IntVar(&s.maxConnections, "max-connections", 0, "clients' connections at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
 	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
 	s.maxHead = 64 << 10
@@ -215,6 +217,9 @@ func (s *settings) validate() error {
 	}
 	if len(s.listenTLS.all) > 0 && len(s.tlsCerts.all) == 0 {
 		bad("tls-cert", "listen-tls needs a certificate")
+	}
+	if s.http1 != "engine" && s.http1 != "net/http" {
+		bad("http1", "%q is neither engine nor net/http", s.http1)
 	}
 	if s.tlsMin != "1.2" && s.tlsMin != "1.3" {
 		bad("tls-min", "%q is neither 1.2 nor 1.3", s.tlsMin)

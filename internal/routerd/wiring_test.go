@@ -243,7 +243,7 @@ func TestWhatACellSendsUnaskedIsNotLoggedRaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.publish(m)
-	p := f.start(f.args()...)
+	p := f.start(f.args("--http1", "net/http")...) // whose transport tells the library's log
 	p.ready()
 	if _, _, err := p.see(nil); err != nil {
 		t.Fatal(err)
