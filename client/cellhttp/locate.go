@@ -1,0 +1,99 @@
+package cellhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/cellway/cellway"
+)
+
+// first returns the place of a key that came for the first time, after asking
+// the control plane; nil if it didn't tell. Requests for one key ask once.
+func (t *Transport) first(ctx context.Context, k *known) (*settled, error) {
+	if t.cfg.Locate == nil {
+		return nil, nil
+	}
+	select {
+	case k.asking <- struct{}{}:
+		defer func() { <-k.asking }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if p := k.place.Load(); p != nil {
+		return p, nil
+	}
+	if t.now() < t.deaf.Load() {
+		return nil, fmt.Errorf("the control plane did not answer a moment ago: %w", cellway.ErrNotReady)
+	}
+	err := t.ask(ctx, k)
+	return k.place.Load(), err
+}
+
+// ask asks the control plane and learns.
+func (t *Transport) ask(ctx context.Context, k *known) error {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.LocateTimeout)
+	defer cancel()
+	l, err := t.cfg.Locate(ctx, k.key)
+	if err != nil {
+		if !errors.Is(err, cellway.ErrNotFound) {
+			t.deaf.Store(t.now() + int64(t.cfg.LocateTimeout))
+		}
+		return fmt.Errorf("locate key %s: %w", k.key, err)
+	}
+	t.deaf.Store(0)
+	p := Place{Key: k.key, Cell: l.Cell, Epoch: l.Epoch, Endpoints: l.Endpoints}
+	if t.cfg.Endpoints != nil {
+		if own := t.cfg.Endpoints(l.Cell); len(own) > 0 {
+			p.Endpoints = own
+		}
+	}
+	if err := p.validate(); err != nil {
+		return fmt.Errorf("locate key %s: %w", k.key, err)
+	}
+	t.learn(k, p)
+	return nil
+}
+
+// check asks again beside the requests, if it is time to. A question that fails
+// changes nothing, and is put again sooner.
+func (t *Transport) check(k *known) {
+	if t.now() < k.due.Load() || !k.checking.CompareAndSwap(false, true) {
+		return
+	}
+	k.due.Store(t.now() + int64(around(t.cfg.Recheck/10)))
+	go func() {
+		defer k.checking.Store(false)
+		if err := t.ask(context.Background(), k); err != nil {
+			t.log.Warn("a key could not be looked up again, and is used as known", "key", k.key, "error", err)
+		}
+	}()
+}
+
+// heed learns from the headers of an answer that came through a router. It
+// reports whether a cell answered it, as opposed to the router itself.
+func (t *Transport) heed(k *known, h http.Header) bool {
+	cell := cellway.CellID(h.Get(CellHeader))
+	if cell.Validate() != nil {
+		return false
+	}
+	epoch, _ := cellway.ParseEpoch(h.Get(EpochHeader))
+	t.settle(k, cell, epoch)
+	return true
+}
+
+// settle learns that k is in cell, if it is known where that listens.
+func (t *Transport) settle(k *known, cell cellway.CellID, epoch cellway.Epoch) bool {
+	p := Place{Key: k.key, Cell: cell, Epoch: epoch}
+	if t.cfg.Endpoints != nil {
+		p.Endpoints = t.cfg.Endpoints(cell)
+	}
+	if old := k.place.Load(); len(p.Endpoints) == 0 && old != nil && old.Cell == cell {
+		p.Endpoints = old.Endpoints
+	}
+	if len(p.Endpoints) == 0 {
+		return false
+	}
+	return t.learn(k, p)
+}
