@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 )
 
 // A Load is what a name caused.
@@ -21,46 +22,48 @@ type top struct {
 	places int
 
 	mu    sync.Mutex
-	index map[string]int // of names in heap
-	heap  []counted      // the least count is the first
+	index map[string]*counted // by name
+	heap  []*counted          // the least count is the first
 }
 
+// A counted is a name and its count. The name's memory is used for another one
+// when it has lost its place, so that names that come and go cost none.
 type counted struct {
-	name         string
+	name         []byte
+	at           int // in the heap
 	count, error uint64
 }
 
-func newTop(places int) *top { return &top{places: places, index: make(map[string]int)} }
+func newTop(places int) *top { return &top{places: places, index: make(map[string]*counted)} }
 
-// add counts one occurrence of name.
+// key returns the name as the index has it.
+func (c *counted) key() string { return unsafe.String(unsafe.SliceData(c.name), len(c.name)) }
+
+// add counts one occurrence of name, of which nothing is kept.
 func (t *top) add(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i, ok := t.index[name]
+	c, ok := t.index[name]
 	switch {
 	case ok:
 	case len(t.heap) < t.places:
-		name = strings.Clone(name) // it may be cut from a long target
-		i = len(t.heap)
-		t.heap = append(t.heap, counted{name: name})
-		t.index[name] = i
-		t.up(i)
-		i = t.index[name]
+		c = &counted{name: []byte(name), at: len(t.heap)}
+		t.heap = append(t.heap, c)
+		t.index[c.key()] = c
+		t.up(c.at)
 	default:
-		i = 0
-		name = strings.Clone(name)
-		least := &t.heap[0]
-		delete(t.index, least.name)
-		least.name, least.error = name, least.count
-		t.index[name] = 0
+		c = t.heap[0]
+		delete(t.index, c.key()) // before its memory changes
+		c.name, c.error = append(c.name[:0], name...), c.count
+		t.index[c.key()] = c
 	}
-	t.heap[i].count++
-	t.down(i)
+	c.count++
+	t.down(c.at)
 }
 
 func (t *top) swap(i, j int) {
 	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
-	t.index[t.heap[i].name], t.index[t.heap[j].name] = i, j
+	t.heap[i].at, t.heap[j].at = i, j
 }
 
 func (t *top) up(i int) {
@@ -91,7 +94,7 @@ func (t *top) down(i int) {
 func (t *top) take(n int) []Load {
 	t.mu.Lock()
 	heap := t.heap
-	t.heap, t.index = nil, make(map[string]int)
+	t.heap, t.index = nil, make(map[string]*counted)
 	t.mu.Unlock()
 	return loads(heap, n)
 }
@@ -99,16 +102,15 @@ func (t *top) take(n int) []Load {
 // look is take, and forgets nothing.
 func (t *top) look(n int) []Load {
 	t.mu.Lock()
-	heap := slices.Clone(t.heap)
-	t.mu.Unlock()
-	return loads(heap, n)
+	defer t.mu.Unlock()
+	return loads(t.heap, n)
 }
 
-func loads(heap []counted, n int) []Load {
+func loads(heap []*counted, n int) []Load {
 	out := make([]Load, 0, len(heap))
 	for _, c := range heap {
 		if sure := c.count - c.error; sure > 0 {
-			out = append(out, Load{c.name, sure})
+			out = append(out, Load{string(c.name), sure})
 		}
 	}
 	slices.SortFunc(out, func(a, b Load) int {

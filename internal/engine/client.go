@@ -69,6 +69,7 @@ type client struct {
 	state  atomic.Int64 // since when in which stage: see enter
 	waits  atomic.Int64 // since when more of a request's body is waited for; 0: it isn't
 	over   atomic.Uint32
+	peeked atomic.Int64             // the beginning of the pause in which peekIdle looked last
 	rested atomic.Bool              // State was told that it is idle, or counts it so
 	limits atomic.Pointer[Timeouts] // of the cell that the call goes to
 	began  atomic.Int64             // the call, if it is limited as a whole
@@ -174,7 +175,10 @@ func (c *client) took(n int) (more bool) {
 	return c.advance()
 }
 
-// quiet gives the memory back between two requests.
+// quiet gives the memory back between two requests. A read that came short is
+// trusted to have been the last for now, which saves one that would find nothing.
+// The poller will tell of bytes that come later, but not of an end that came with
+// these: see peekIdle.
 func (c *client) quiet() {
 	if c.call != nil && c.call.in.empty() {
 		c.srv.giveBack(c.call)
@@ -303,6 +307,14 @@ func (c *client) wake() bool {
 	defer c.mu.Unlock()
 	c.rested.Store(false)
 	return c.srv.cfg.State(c.conn, http.StateActive)
+}
+
+// peekIdle ends a connection that is idle, and whose client had said before that
+// it would send no more: see quiet.
+func (c *client) peekIdle(since int64) {
+	if c.peeked.Swap(since) != since && c.flow.look() == peekEnd {
+		c.expireFrom(atIdle, since, idleExpired)
+	}
 }
 
 // rest says that the connection has been idle for a while. Those that are busy

@@ -35,6 +35,7 @@ type flow struct {
 
 	// These belong to the reader.
 	t      taker
+	trusts bool // a read that does not fill its space is the last: see client.quiet
 	err    error
 	send   []byte // to be sent before the first read
 	check  bool   // whether the connection must be proven alive before
@@ -54,6 +55,7 @@ func (f *flow) init(c net.Conn) {
 
 // run reads until t wants no more, which is no error.
 func (f *flow) run(t taker) error {
+	_, f.trusts = t.(*client)
 	f.t, f.err = t, nil
 	if f.raw == nil {
 		return f.runPlain()
@@ -127,11 +129,16 @@ func (f *flow) advance(fd uintptr) bool {
 		return f.advanceSend()
 	}
 	for {
-		n, err := readDescriptor(f.fd, f.t.space())
+		space := f.t.space()
+		n, err := readDescriptor(f.fd, space)
 		switch {
 		case n > 0:
 			if !f.t.took(n) {
 				return true
+			}
+			if f.trusts && n < len(space) {
+				f.t.quiet()
+				return false
 			}
 		case err == nil:
 			f.err = io.EOF

@@ -39,26 +39,6 @@ func rawConns(c net.Conn) (own, below syscall.RawConn) {
 	}
 }
 
-// readDescriptor reads once. It does not wait.
-func readDescriptor(fd int, b []byte) (int, error) {
-	for {
-		n, err := syscall.Read(fd, b)
-		if err != syscall.EINTR {
-			return max(n, 0), err
-		}
-	}
-}
-
-// writeDescriptor writes once. It does not wait.
-func writeDescriptor(fd int, b []byte) (int, error) {
-	for {
-		n, err := syscall.Write(fd, b)
-		if err != syscall.EINTR {
-			return max(n, 0), err
-		}
-	}
-}
-
 // peek says what there is to read, and leaves it there.
 func peek(raw syscall.RawConn) (found int) {
 	found = peekBroken

@@ -99,6 +99,7 @@ func (c *client) judge(now int64) (next time.Duration) {
 			c.expireFrom(s, since, idleExpired)
 		} else if now-since >= int64(restAfter) {
 			c.rest(since)
+			c.peekIdle(since)
 		}
 	case atHead:
 		if up(k.headTimeout()) {
