@@ -102,7 +102,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 			root.AddCommand(c)
 		}
 	}
-	add("try", a.demoCommand(), a.upCommand())
+	add("try", a.demoCommand(), a.upCommand(), a.simCommand())
 	root.AddCommand(a.partCommands()...) // hidden: what the demo's processes run
 	add("fleet", a.statusCommand(), a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
 	add("map", a.mapCommand(), a.routerCommand(), a.explainCommand(), a.locateCommand())

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/sim"
+	"github.com/cellway/cellway/internal/telemetry"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+func (a *app) simCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "sim", Short: "what would a failure reach? sizes and simulations",
+		Long: `Compute and simulate how far failures reach, before they do. Nothing is changed, and
+the control plane is only asked where a command says so. The same flags and seed give
+the same numbers, on any machine.`,
+		Example: "  cellway sim shuffle --workers 100 --hand 5 --tenants 10000",
+	}
+	c.AddCommand(a.simShuffle())
+	return c
+}
+
+func (a *app) simShuffle() *cobra.Command {
+	cfg := sim.ShuffleConfig{Overlap: -1}
+	var html string
+	c := &cobra.Command{
+		Use: "shuffle", Short: "what tenants share when each has a hand of a cell's workers", Args: exactly(),
+		Long: `Compute what tenants share when each is dealt a hand of a cell's workers, and simulate it
+beside: for a pair of tenants, among all, with one poison tenant and with several, with
+fixed groups of workers for comparison. Also how many tenants can have hands of which no
+two overlap by more than so much, and the opposite risk: workers that die by themselves.`,
+		Example: `  cellway sim shuffle --workers 100 --hand 5 --tenants 10000
+  cellway sim shuffle --workers 90 --hand 3 --zones 3 --tenants 1000000 --html report.html
+  cellway sim shuffle --workers 100 --hand 5 --tenants 2000 --overlap 2 -o json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			run, done := a.simRun()
+			r, err := sim.Shuffle(c.Context(), cfg, run)
+			done()
+			if err != nil {
+				return simError(err)
+			}
+			return a.simShow(r, r.Page(), html)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&cfg.Workers, "workers", 100, "workers of the cell")
+	f.IntVar(&cfg.Hand, "hand", 5, "workers in a hand")
+	f.IntVar(&cfg.Zones, "zones", 1, "zones over which the workers are spread")
+	f.IntVar(&cfg.Tenants, "tenants", 10_000, "tenants of the cell")
+	f.IntVar(&cfg.Overlap, "overlap", -1, "deal also from a registry of hands of which no two share more workers; -1: don't")
+	f.IntVar(&cfg.Trials, "trials", 60, "tenants that turn poison, one after the other")
+	simFlags(c, &cfg.Seed, &html)
+	return c
+}
+
+// simFlags adds the flags of all simulations.
+func simFlags(c *cobra.Command, seed *uint64, html *string) {
+	c.Flags().Uint64Var(seed, "seed", 1, "draws all that is random")
+	c.Flags().StringVar(html, "html", "", "write the report, with plots, to this file too: one page that loads nothing; - writes it to standard output")
+}
+
+// simError tells a wrong size from a failure.
+func simError(err error) error {
+	if errors.Is(err, cellway.ErrInvalid) {
+		return usageError{err}
+	}
+	return err
+}
+
+// simShow writes a report for programs or people, and as a page.
+func (a *app) simShow(report any, p sim.Page, html string) error {
+	if html != "" {
+		p.Made = "cellway " + telemetry.ReadBuild().Version + ": cellway " + strings.Join(withoutHTML(a.args), " ")
+		write := func(w io.Writer) error { return sim.WritePage(w, p) }
+		if html == "-" {
+			a.answered = true
+			return write(a.out)
+		}
+		if err := replaceFile(html, 0o644, write); err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+		defer fmt.Fprintf(a.err, "the report is in %s\n", html)
+	}
+	return a.show(report, func() {
+		fmt.Fprintf(a.out, "%s\n%s\n", p.Title, p.Lead)
+		if len(p.Facts) > 0 {
+			fmt.Fprintf(a.out, "(%s)\n", strings.Join(p.Facts, ", "))
+		}
+		for _, s := range p.Sections {
+			fmt.Fprintf(a.out, "\n%s\n", strings.ToUpper(s.Title[:1])+s.Title[1:])
+			t := newTable(s.Head...)
+			t.rows = s.Rows
+			a.print(t)
+			if s.Note != "" {
+				fmt.Fprintln(a.out, s.Note)
+			}
+		}
+	})
+}
+
+// withoutHTML is a command line without where its page goes.
+func withoutHTML(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--html" {
+			i++
+		} else if !strings.HasPrefix(args[i], "--html=") {
+			out = append(out, args[i])
+		}
+	}
+	return out
+}
+
+// simRun uses all cores, and draws a bar on a terminal until done is called.
+func (a *app) simRun() (run sim.Run, done func()) {
+	run.Cores = runtime.GOMAXPROCS(0)
+	if !terminal(a.err) {
+		return run, func() {}
+	}
+	b := &bar{to: a.err, width: 60, now: time.Now}
+	if f, ok := a.err.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			b.width = min(w, 80)
+		}
+	}
+	run.Progress = b.draw
+	return run, b.erase
+}
+
+// A bar shows how much is done. It appears when something takes a while, is
+// drawn ten times a second at most, and leaves nothing behind.
+type bar struct {
+	to    io.Writer
+	width int
+	now   func() time.Time
+
+	began, drawn time.Time
+}
+
+func (b *bar) draw(part float64) {
+	now := b.now()
+	if b.began.IsZero() {
+		b.began = now
+	}
+	if now.Sub(b.began) < 200*time.Millisecond || now.Sub(b.drawn) < 100*time.Millisecond {
+		return
+	}
+	b.drawn = now
+	room := max(b.width-8, 4)
+	full := int(part * float64(room))
+	fmt.Fprintf(b.to, "\r%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", room-full), part*100)
+}
+
+func (b *bar) erase() {
+	if !b.drawn.IsZero() {
+		fmt.Fprintf(b.to, "\r%s\r", strings.Repeat(" ", b.width))
+	}
+}

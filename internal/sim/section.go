@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Section is one part of a report as people read it.
+type Section struct {
+	Title string
+	Text  string // what the numbers mean; may be empty
+	Head  []string
+	Rows  [][]string // as many cells as Head
+	Plot  Plot       // nil if there is none
+	Note  string     // below the table; may be empty
+}
+
+// A Plot draws itself as a piece of SVG; see [Bars] and [Lines].
+type Plot interface{ draw() svg }
+
+// Share writes a share of 1 as a percentage with four digits that count.
+func Share(p float64) string {
+	x := p * 100
+	switch a := math.Abs(x); {
+	case math.IsNaN(x):
+		return "-"
+	case a == 0:
+		return "0 %"
+	case a >= 99.99995 && a < 100: // not to be rounded up to all
+		return "99.9999 %"
+	case a < 1e-4:
+		return strconv.FormatFloat(x, 'e', 3, 64) + " %"
+	}
+	return digits(x) + " %"
+}
+
+// digits writes x with four digits that count, and no zeros at the end.
+func digits(x float64) string {
+	places := 3
+	if a := math.Abs(x); a > 0 {
+		places = min(max(3-int(math.Floor(math.Log10(a))), 0), 8)
+	}
+	s := strconv.FormatFloat(x, 'f', places, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// Number writes x as a person would: in full with thin groups up to a billion,
+// then as a power of ten.
+func Number(x float64) string {
+	switch a := math.Abs(x); {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return "-"
+	case a == 0:
+		return "0"
+	case a >= 1e15 || a < 1e-4:
+		return strconv.FormatFloat(x, 'e', 3, 64)
+	case a >= 1000:
+		return grouped(strconv.FormatFloat(x, 'f', 0, 64))
+	}
+	return digits(x)
+}
+
+// grouped puts commas between thousands of a whole number.
+func grouped(s string) string {
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+func whole(n int) string { return grouped(strconv.Itoa(n)) }
+
+// name of a worker or tenant of a simulation, by number.
+func name(kind string, i int) string { return fmt.Sprintf("%s-%05d", kind, i) }
