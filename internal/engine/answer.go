@@ -20,7 +20,8 @@ import (
 func (t *transfer) take(resp *http.Response) {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols:
-		if t.kind != upgrade {
+		to := resp.Header["Upgrade"]
+		if t.kind != upgrade || len(to) != 1 || !strings.EqualFold(to[0], t.in.Header.Get("Upgrade")) {
 			t.fail(cellway.CellProtocol, 502, errSwitch)
 			return
 		}

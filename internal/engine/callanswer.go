@@ -71,7 +71,7 @@ func (k *Call) take(l *link) {
 	h := &k.reply.head
 	b := &k.answer
 	if h.Status == 101 {
-		if !k.upgrades() || k.body.unread() {
+		if !k.switches(h) || k.body.unread() {
 			k.body.halt(l)
 			k.detach(l)
 			l.conn.Close()

@@ -183,20 +183,25 @@ func (h *Head) wantsTrailers() bool {
 func (k *Call) upgrades() bool { return k.head.Upgradable() }
 
 // Upgradable is [Upgradable] for a request of a [Server].
-func (h *Head) Upgradable() bool {
-	if !h.Upgrade {
-		return false
-	}
-	var asked []byte
-	for i := range h.Fields {
-		if foldEqual(h.Fields[i].Name, "upgrade") {
-			if asked != nil {
-				return false
+func (h *Head) Upgradable() bool { return h.Upgrade && mayUpgrade(onlyUpgrade(h.Fields)) }
+
+// switches reports whether a 101 switches to what was asked for (RFC 9110,
+// section 7.8).
+func (k *Call) switches(answer *AnswerHead) bool {
+	return k.upgrades() && bytes.EqualFold(onlyUpgrade(answer.Fields), onlyUpgrade(k.head.Fields))
+}
+
+// onlyUpgrade returns the value of the Upgrade field, or nil unless there is one.
+func onlyUpgrade(fields []Field) (value []byte) {
+	for i := range fields {
+		if foldEqual(fields[i].Name, "upgrade") {
+			if value != nil {
+				return nil
 			}
-			asked = h.Fields[i].Value
+			value = fields[i].Value
 		}
 	}
-	return mayUpgrade(asked)
+	return value
 }
 
 // mayUpgrade reports whether the value of an Upgrade field is one protocol that
