@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,13 +142,7 @@ func (f fault) measure(t *testing.T, cfg handhttp.Config) (amplification, succes
 			amplification = float64(calls+end.Retries-start.Retries) / float64(calls)
 		}
 		success = float64(ok) / float64(sent)
-		// What failed took no part in how long a useful answer takes; it is all in
-		// here all the same, since its caller waited.
-		for i := range took {
-			for j := i; j > 0 && took[j] < took[j-1]; j-- {
-				took[j], took[j-1] = took[j-1], took[j]
-			}
-		}
+		slices.Sort(took)
 		p99 = took[len(took)*99/100]
 	})
 	return
