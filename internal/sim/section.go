@@ -81,3 +81,6 @@ func whole(n int) string { return grouped(strconv.Itoa(n)) }
 
 // name of a worker or tenant of a simulation, by number.
 func name(kind string, i int) string { return fmt.Sprintf("%s-%05d", kind, i) }
+
+// upper writes the first letter large; it must be one of ASCII.
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// cases are the scenarios in order, with their titles and what they mean.
+var cases = []struct{ id, title, text string }{
+	{"cell", "A cell is lost", "Each cell in turn; nobody else may serve its tenants until it is back or they have moved."},
+	{"poison", "A poison tenant", "A tenant, drawn at random, takes down whatever serves it: everything, its cell, or the workers of its hand. It is down itself in any case."},
+	{"deploy", "A bad release", "The fault shows from a wave on, in every cell that has the release. It goes on to further waves until it is detected, and is then rolled back everywhere."},
+	{"dependency", "A shared dependency is lost", "What all cells use takes everybody down; what cells of a zone, a region or a tag share, those. Groups are those of the map."},
+	{"map", "A bad map", "A map sends tenants to cells that don't have their data: all of them, or as many as the gate lets pass. Ring 0 is one router."},
+	{"storm", "A retry storm", "After a short outage, callers who retry keep a cell busy with requests that come too late."},
+}
+
+// Page is the report for people.
+func (r *FleetReport) Page() Page {
+	c := r.Config
+	p := Page{
+		Title: "What may go wrong in fleet " + r.Name,
+		Lead: fmt.Sprintf("%s tenants in %s cells. The heaviest cell has %s of the load and the fullest %s of the tenants; the heaviest tenant has %s of the load.",
+			whole(r.Tenants), whole(r.Cells), Share(r.Heaviest.Cell.Load), Share(r.Heaviest.Cell.Tenants), Share(r.Heaviest.Tenant)),
+		Facts: []string{
+			fmt.Sprintf("detected after %s min", Number(c.Detect)), fmt.Sprintf("repaired %s min later", Number(c.Repair)),
+			fmt.Sprintf("hands of %d from %d workers", c.Hand, c.Workers), fmt.Sprintf("waves of %s %%, %s min apart", join(c.Waves), Number(c.Bake)),
+			fmt.Sprintf("%d routers", c.Routers), "heaviest cell at " + Share(c.Utilization), fmt.Sprintf("%d trials", c.Trials), fmt.Sprintf("seed %d", c.Seed),
+		},
+	}
+	p.Sections = append(p.Sections, r.summary())
+	for _, kind := range cases {
+		s := Section{
+			Title: kind.title, Text: kind.text,
+			Head: []string{"what", "tenants down", "load down", "at worst, tenants", "load", "degraded", "minutes", "tenant-minutes", "load-minutes"},
+		}
+		for _, o := range r.Outcomes {
+			if o.Case == kind.id {
+				s.Rows = append(s.Rows, []string{o.What, Share(o.Down.Tenants), Share(o.Down.Load), Share(o.Worst.Tenants), Share(o.Worst.Load),
+					Share(o.Degraded.Tenants), Number(o.Minutes), Number(o.Lost), Number(o.LostLoad)})
+			}
+		}
+		if kind.id == "storm" {
+			s.Plot, s.Note = r.storms()
+		}
+		p.Sections = append(p.Sections, s)
+		if kind.id == "cell" {
+			p.Sections = append(p.Sections, r.room())
+		}
+	}
+	return p
+}
+
+// summary plots what everything costs, beside what it would without cells.
+func (r *FleetReport) summary() Section {
+	s := Section{
+		Title: "At one glance",
+		Text:  "Tenant-minutes lost on average: the tenants who are down times how long. Load-minutes are minutes of the whole fleet's load.",
+		Head:  []string{"what goes wrong", "tenant-minutes", "load-minutes"},
+	}
+	plot := Bars{Title: "Tenant-minutes lost, by powers of ten", Series: []string{"everybody at once", "contained"}, Log: true}
+	for _, kind := range cases {
+		for _, o := range r.Outcomes {
+			if o.Case != kind.id {
+				continue
+			}
+			label, color := kind.title+": "+o.What, 0
+			if o.Worst.Tenants < 1 {
+				color = 1
+			}
+			s.Rows = append(s.Rows, []string{label, Number(o.Lost), Number(o.LostLoad)})
+			plot.Bars = append(plot.Bars, Bar{label, o.Lost, Number(o.Lost), color})
+		}
+	}
+	s.Plot = plot
+	return s
+}
+
+func (r *FleetReport) room() Section {
+	h := r.Headroom
+	s := Section{
+		Title: "Room for the loss of a cell (N+1)",
+		Text: "If the load of a lost cell is to go elsewhere, as new placements or by moves, the others need room for it. " +
+			"All cells are taken as equally large, and the load as poured into the emptiest first.",
+		Head: []string{"cell that costs most", "fullest other before", "after", "N+1", "heaviest cell may be at", "spare room"},
+		Note: "Spare room is that of all other cells, in units of the lost cell's load.",
+	}
+	if h.Cell == "" {
+		s.Note = "There is only one cell, so nothing has room for its load."
+		return s
+	}
+	fits := "no"
+	if h.Fits {
+		fits = "yes"
+	}
+	s.Rows = [][]string{{string(h.Cell), Share(h.Before), Share(h.After), fits, "at most " + Share(h.Utilization), Number(h.Spare)}}
+	return s
+}
+
+func (r *FleetReport) storms() (Plot, string) {
+	plot := Lines{
+		Title: "Tries, and answers in time, over the capacity of the cell", Unit: "times the capacity",
+		End: fmt.Sprintf("%d s", r.Config.Storm.Seconds),
+	}
+	note := ""
+	for _, c := range r.Storms {
+		plot.Lines = append(plot.Lines, Line{c.Name + ": tries", c.Offered}, Line{c.Name + ": answers", c.Served})
+		how := fmt.Sprintf("well again %s min after the outage began", Number(c.Minutes))
+		if !c.Recovers {
+			how = "not well again in the time played"
+		}
+		note += fmt.Sprintf("%s: at most %s tries a request, %s. ", upper(c.Name), Number(c.Amplification), how)
+	}
+	return plot, note[:len(note)-1]
+}
+
+func join(all []int) string {
+	text := ""
+	for i, n := range all {
+		if i > 0 {
+			text += ", "
+		}
+		text += strconv.Itoa(n)
+	}
+	return text
+}
