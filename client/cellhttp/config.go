@@ -100,7 +100,7 @@ func New(cfg Config) (*Transport, error) {
 		t.router = u
 	}
 	if cfg.Recheck < 0 || cfg.LocateTimeout < 0 || cfg.Keys < 0 {
-		return nil, fmt.Errorf("Recheck, LocateTimeout and Keys may not be negative: %w", cellway.ErrInvalid)
+		return nil, fmt.Errorf("a negative Recheck, LocateTimeout or Keys: give 0 for the default: %w", cellway.ErrInvalid)
 	}
 	if cfg.Recheck == 0 {
 		t.cfg.Recheck = 5 * time.Minute

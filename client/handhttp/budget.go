@@ -93,9 +93,3 @@ func (b budget) give() {
 	b.tenant.add(b.tenantRule, token)
 	b.cell.add(b.cellRule, token)
 }
-
-// deposit adds for a success.
-func (b budget) deposit() {
-	b.tenant.add(b.tenantRule, b.tenantRule.deposit)
-	b.cell.add(b.cellRule, b.cellRule.deposit)
-}
