@@ -396,8 +396,8 @@ func (c *client) abandon() {
 // destroy the answer on its way.
 func (c *client) linger() {
 	c.enter(atEnd, c.srv.now())
-	if closeWrite(c.conn) != nil {
-		return
+	if closeWrite(c.conn) != nil && (c.call == nil || !c.call.body.unread()) {
+		return // it can't be told of the end, and has nothing more to send
 	}
 	d := discard{until: time.Now().Add(drainTime), c: c}
 	c.conn.SetReadDeadline(time.Now().Add(lingerTime))
