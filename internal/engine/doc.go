@@ -18,6 +18,15 @@
 // around it: send a request again that a guard refused, and end requests whose
 // key has another owner now.
 //
+// A [Server] serves HTTP/1.1 and 1.0 without net/http, for what that costs: it
+// reads heads as strictly as a Checker, and hands each request to a [Handler] as
+// a [Call], whose Forward does what Pool.Forward does, with the same pools and the
+// same promises. A connection is one goroutine, which waits without a buffer; its
+// requests are served from within the poller's callback where nothing more is to
+// be read from the client, so that one costs five calls of the system and no
+// memory. One timer looks over all connections for those whose time is up.
+// HTTP/2 goes on to an http.Server.
+//
 // # Guarantees
 //
 // To the client and the cell:
