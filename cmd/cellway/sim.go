@@ -24,7 +24,7 @@ the control plane is only asked where a command says so. The same flags and seed
 the same numbers, on any machine.`,
 		Example: "  cellway sim shuffle --workers 100 --hand 5 --tenants 10000",
 	}
-	c.AddCommand(a.simShuffle(), a.simHand())
+	c.AddCommand(a.simShuffle(), a.simHand(), a.simFleet())
 	return c
 }
 
