@@ -509,3 +509,27 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A guard that knows less than the client sends nobody anywhere.
+func TestGuardThatIsBehind(t *testing.T) {
+	for _, epoch := range []string{"0", "3", "x"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t)
+			rt := f.transport(cellhttp.Config{Locate: f.locate, Endpoints: endpoints})
+			want(t, rt, "cell-001")
+			f.stop("cell-001")
+			f.serve("cell-001", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Cell-Epoch", epoch)
+				w.Header().Set("X-Cell-Moved-To", "cell-002")
+				w.WriteHeader(421)
+			})
+			f.base.CloseIdleConnections()
+			if code, _, err := do(rt, http.MethodGet, "acme", ""); code != 421 || err != nil || f.count("cell-002") != 0 {
+				t.Errorf("epoch %s: %d, %v; want the refusal", epoch, code, err)
+			}
+			if p := rt.Places(); p[0].Cell != "cell-001" {
+				t.Errorf("epoch %s: %+v", epoch, p)
+			}
+		})
+	}
+}

@@ -522,3 +522,67 @@ func TestOpenBodiesAreInFlight(t *testing.T) {
 		}
 	})
 }
+
+// A request and its hedge both fell into a black hole: a third member is asked
+// while there is time.
+func TestHedgeIntoBlackHole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell(t, 5, 5)
+		rt := c.transport(handhttp.Config{Hedge: true})
+		warm(t, rt, 5)
+		var n atomic.Int64
+		c.all(func(w http.ResponseWriter, r *http.Request) {
+			if n.Add(1) <= 2 {
+				hang(w, r)
+				return
+			}
+			fine(10*time.Millisecond)(w, r)
+		})
+		r := get(rt, "acme")
+		if s := rt.Stats(); !r.ok() || r.took > time.Second || s.Hedges != 1 || s.Retries != 1 {
+			t.Errorf("%+v, %+v", r, s)
+		}
+	})
+}
+
+// What the cell's budget refused was not paid by the tenant's.
+func TestRefusedRetryCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell(t, 5, 5)
+		rt := c.transport(handhttp.Config{CellBurst: 1, TenantBurst: 3, Floor: -1, Deposit: 1})
+		c.all(status(503))
+		for range 20 {
+			get(rt, "acme") // the first retry empties the cell's bucket
+		}
+		spent := rt.Stats().Retries
+		c.all(fine(time.Millisecond))
+		get(rt, "other") // which pays one in again
+		c.all(status(503))
+		get(rt, "acme")
+		if n := rt.Stats().Retries - spent; spent != 1 || n != 1 {
+			t.Errorf("%d retries, then %d, want one each", spent, n)
+		}
+	})
+}
+
+// A hand that was fetched anew leaves a call all its attempts.
+func TestNewHandLeavesAllAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell(t, 12, 3)
+		old := c.hands()
+		c.config.Size = 4
+		fresh := c.hands()
+		rt := c.transport(handhttp.Config{Hands: old, Refresh: func(context.Context, string) (handhttp.Hands, error) { return fresh, nil }})
+		c.all(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Cell-Hand") != fresh.Version() {
+				status(421, "X-Cell-Hand", fresh.Version())(w, r)
+				return
+			}
+			w.WriteHeader(503)
+		})
+		get(rt, "acme")
+		if n := c.hits(); n != 4 {
+			t.Errorf("%d requests, want the one with the old hand and three attempts", n)
+		}
+	})
+}
