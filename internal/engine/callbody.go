@@ -29,17 +29,18 @@ type body struct {
 	sent atomic.Int64 // bytes of it that were read to be sent
 
 	// These belong to whoever reads it: the goroutine, while there is one.
-	at    int   // what came with the head and is not taken in yet is the call's in.buf[at:end]
-	left  int64 // of a body that has a length
-	dec   chunkDecoder
-	kept  []byte // all that was taken in, unless lost
-	limit int    // of kept
-	lost  bool   // something was taken in that is not kept
-	out   []byte // taken in and to be sent
-	tail  []byte // the last chunk and the trailers, once they are known
-	mem   *[]byte
-	n     int    // bytes in mem
-	over  []byte // what came behind the body
+	at      int   // what came with the head and is not taken in yet is the call's in.buf[at:end]
+	left    int64 // of a body that has a length
+	dec     chunkDecoder
+	kept    []byte  // all that was taken in, unless lost
+	keptMem *[]byte // what kept was lent as; nil if it is its own
+	limit   int     // of kept
+	lost    bool    // something was taken in that is not kept
+	out     []byte  // taken in and to be sent
+	tail    []byte  // the last chunk and the trailers, once they are known
+	mem     *[]byte
+	n       int    // bytes in mem
+	over    []byte // what came behind the body
 
 	direct bool // what is taken in is sent without being framed
 	to     *link
@@ -127,6 +128,7 @@ func (b *body) end() (rest bool) {
 		in.start = b.at + int(b.c.head.Length)
 	default:
 		b.giveBack()
+		b.dropKept()
 		if !b.ended.Load() {
 			return true
 		}
@@ -135,9 +137,7 @@ func (b *body) end() (rest bool) {
 			in.start, in.end = 0, 0
 			in.add(b.over)
 		}
-		if b.over = nil; cap(b.kept) > smallBuffer {
-			b.kept = nil
-		}
+		b.over = nil
 		if cap(b.out) > largeBuffer {
 			b.out = nil
 		}
@@ -226,11 +226,32 @@ func (b *body) add(data []byte) {
 	switch {
 	case b.lost:
 	case b.settled.Load() || len(b.kept)+len(data) > b.limit:
-		b.lost, b.kept = true, nil
+		b.lost = true
+		b.dropKept()
 	default:
-		b.kept = append(b.kept, data...)
+		b.keep(data)
 	}
 	b.frame(data)
+}
+
+// keep keeps data that was taken in. Much of it goes to memory that is lent.
+func (b *body) keep(data []byte) {
+	if need := len(b.kept) + len(data); need > cap(b.kept) && need > smallBuffer && b.keptMem == nil && b.limit <= MaxReplay {
+		b.keptMem = b.c.c.srv.pools.getReplay()
+		b.kept = append((*b.keptMem)[:0], b.kept...)
+	}
+	b.kept = append(b.kept, data...)
+}
+
+// dropKept forgets what was kept.
+func (b *body) dropKept() {
+	if b.keptMem != nil {
+		b.c.c.srv.pools.putReplay(b.keptMem)
+		b.keptMem, b.kept = nil, nil
+	}
+	if b.kept = b.kept[:0]; cap(b.kept) > 2*smallBuffer {
+		b.kept = nil
+	}
 }
 
 // frame appends data to what is to be sent.

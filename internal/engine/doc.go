@@ -78,9 +78,10 @@
 //
 // Not promised: reason phrases and the letters' case of HTTP/1 field names
 // pass through net/http, which has its own; it also takes Content-Length and
-// Content-Type from a 304. WebSocket over HTTP/2 (RFC 8441) is not spoken. A
-// client over HTTP/1 that closes its sending half has gone away, as net/http
-// sees it. A tenant may fill its cell's limits; per-tenant limits are the
+// Content-Type from a 304. A client over HTTP/1 that closes its sending half has
+// gone away, as net/http sees it. A [Server] passes phrases and names on, and
+// answers such a client; it speaks HTTP/1.1 to its cells, over TLS too. WebSocket
+// over HTTP/2 (RFC 8441) is not spoken. A tenant may fill its cell's limits; per-tenant limits are the
 // cell's own.
 //
 // # Concurrency

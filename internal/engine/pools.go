@@ -137,7 +137,7 @@ func (p *Pools) makeRoom() {
 }
 
 // buffers lends out buffers for bodies.
-type buffers struct{ large, small sync.Pool }
+type buffers struct{ large, small, replay sync.Pool }
 
 const (
 	largeBuffer = 32 << 10
@@ -152,6 +152,16 @@ func (b *buffers) get() *[]byte {
 }
 
 func (b *buffers) put(p *[]byte) { b.large.Put(p) }
+
+// getReplay lends room for a body that is kept.
+func (b *buffers) getReplay() *[]byte {
+	if p, ok := b.replay.Get().(*[]byte); ok {
+		return p
+	}
+	return new(make([]byte, MaxReplay))
+}
+
+func (b *buffers) putReplay(p *[]byte) { b.replay.Put(p) }
 
 func (b *buffers) getSmall() *[]byte {
 	if p, ok := b.small.Get().(*[]byte); ok {
