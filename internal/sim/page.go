@@ -47,7 +47,7 @@ var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+main { max-width: 68rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; }
 h2 { font-size: 1.15rem; margin: 0 0 .5rem; }
 p { margin: 0 0 .75rem; max-width: 46rem; }
@@ -56,8 +56,8 @@ p { margin: 0 0 .75rem; max-width: 46rem; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; margin: 0 0 1rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
+th, td { text-align: right; padding: .3rem .5rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; white-space: normal; min-width: 9rem; }
 th { color: var(--soft); font-weight: 600; }
 figure { margin: 0 0 1rem; }
 figcaption { color: var(--soft); font-size: .85rem; margin-bottom: .5rem; }

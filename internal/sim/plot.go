@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // svg is markup that this package wrote; what others wrote in it is escaped.
@@ -30,33 +31,61 @@ type Bars struct {
 
 // Heights of rows, in pixels.
 const (
-	barRow = 40
-	legend = 24
+	textRow = 17
+	barRow  = 24
+	legend  = 24
 )
+
+// track is how much of the width bars may take, in percent; the rest is for
+// their values.
+const track = 72
+
+// mostLabel is how many characters of a label fit across a phone.
+const mostLabel = 44
+
+// wrapped breaks a label into lines, between words.
+func wrapped(label string) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(label) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= mostLabel:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
 
 func (p Bars) draw() svg {
 	var b strings.Builder
 	low, high := p.bounds()
 	top := legendOf(&b, p.Series)
-	height := top + barRow*len(p.Bars) + 24
-	for i, bar := range p.Bars {
-		y := top + i*barRow
-		fmt.Fprintf(&b, `<text x="0" y="%d" class="label">%s</text>`, y+14, html.EscapeString(bar.Label))
-		fmt.Fprintf(&b, `<text x="100%%" y="%d" class="value" text-anchor="end">%s</text>`, y+14, html.EscapeString(bar.Text))
-		fmt.Fprintf(&b, `<rect x="0" y="%d" width="100%%" height="12" rx="2" class="track"/>`, y+20)
-		if width := 100 * p.along(bar.Value, low, high); width > 0 {
-			fmt.Fprintf(&b, `<rect x="0" y="%d" width="%.3f%%" height="12" rx="2" class="s%d"/>`, y+20, max(width, 0.3), bar.Color)
+	y := top
+	for _, bar := range p.Bars {
+		for _, line := range wrapped(bar.Label) {
+			fmt.Fprintf(&b, `<text x="0" y="%d" class="label">%s</text>`, y+14, html.EscapeString(line))
+			y += textRow
 		}
+		fmt.Fprintf(&b, `<text x="100%%" y="%d" class="value" text-anchor="end">%s</text>`, y+14, html.EscapeString(bar.Text))
+		fmt.Fprintf(&b, `<rect x="0" y="%d" width="%d%%" height="12" rx="2" class="track"/>`, y+4, track)
+		if width := track * p.along(bar.Value, low, high); width > 0 {
+			fmt.Fprintf(&b, `<rect x="0" y="%d" width="%.3f%%" height="12" rx="2" class="s%d"/>`, y+4, max(width, 0.3), bar.Color)
+		}
+		y += barRow
 	}
-	y := top + barRow*len(p.Bars) + 14
-	fmt.Fprintf(&b, `<text x="0" y="%d" class="axis">%s</text>`, y, html.EscapeString(p.ends(low)))
-	fmt.Fprintf(&b, `<text x="100%%" y="%d" class="axis" text-anchor="end">%s</text>`, y, html.EscapeString(p.ends(high)))
+	fmt.Fprintf(&b, `<text x="0" y="%d" class="axis">%s</text>`, y+12, html.EscapeString(p.ends(low)))
+	fmt.Fprintf(&b, `<text x="%d%%" y="%d" class="axis" text-anchor="end">%s</text>`, track, y+12, html.EscapeString(p.ends(high)))
+	height := y + 20
 	return figure(p.Title, height, b.String())
 }
 
 func (p Bars) ends(x float64) string {
 	if p.Log {
-		return fmt.Sprintf("10^%.0f", x)
+		return Number(math.Pow(10, x))
 	}
 	return Number(x)
 }

@@ -54,14 +54,14 @@ func (r *ShuffleReport) blastSection() Section {
 		Title: "One poison tenant",
 		Text: "It takes down every worker of its hand. Total: others with no worker left. Degraded: others with some left, " +
 			"whom retries inside the hand save.",
-		Head: []string{"workers are shared out", "", "total", "degraded", "worst trial, total"},
+		Head: []string{"workers are shared out", "by", "total", "degraded", "worst trial, total"},
 		Note: fmt.Sprintf("Fixed groups: %d of %d workers or a few more, one of which serves each tenant.", r.Config.groups(), r.Config.Hand),
 	}
-	plot := Bars{Title: "Share of other tenants with every worker down", Series: []string{"exact", "simulated"}}
+	plot := Bars{Title: "Share of other tenants with every worker down", Series: []string{"arithmetic", "simulation"}}
 	for _, b := range r.Blast {
-		how, worst, color := "exact", "", 0
+		how, worst, color := "arithmetic", "", 0
 		if b.Simulated {
-			how, worst, color = "simulated", Share(b.Worst), 1
+			how, worst, color = "simulation", Share(b.Worst), 1
 		}
 		s.Rows = append(s.Rows, []string{b.Way, how, Share(b.Total), Share(b.Degraded), worst})
 		plot.Bars = append(plot.Bars, Bar{b.Way + ", " + how, b.Total, Share(b.Total), color})
