@@ -28,6 +28,8 @@ func Share(p float64) string {
 		return "-"
 	case a == 0:
 		return "0 %"
+	case a >= 100-1e-9 && a <= 100+1e-9: // a sum of many parts
+		return strconv.FormatFloat(math.Round(x), 'f', 0, 64) + " %"
 	case a >= 99.99995 && a < 100: // not to be rounded up to all
 		return "99.9999 %"
 	case a < 1e-4:
