@@ -28,6 +28,7 @@ var mends = map[string]string{
 	"override_overdue":   "cellway override remove NAME, or set it again with a later --review-by",
 	"router_behind":      "cellway router show NAME tells what it refused; then look at its log",
 	"router_missing":     "look at its machine; if it will not come back: cellway router forget NAME",
+	"cell_failing":       "look at the cell's processes and network; to keep its tenants from waiting: cellway drain NAME",
 	"no_router":          "look at the routers' machines and network: cellway router list",
 }
 

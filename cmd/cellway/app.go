@@ -166,7 +166,7 @@ func (a *app) writing(c *cobra.Command) *cobra.Command {
 	f.StringVar(&a.reason, "reason", "", "why, for the journal")
 	f.StringVar(&a.confirm, "confirm", "", "digest of a change that was refused, to confirm exactly that change")
 	f.StringVar(&a.wait, "wait", "", "what to wait for: routers (every live router serves the change)")
-	f.DurationVar(&a.timeout, "timeout", 10*time.Second, "how long to wait at most")
+	f.DurationVar(&a.timeout, "timeout", 45*time.Second, "how long to wait at most")
 	complete(c, "wait", "routers")
 	return c
 }

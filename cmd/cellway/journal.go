@@ -254,7 +254,7 @@ func (a *app) restoreCommand() *cobra.Command {
 		Long: `After a restore nothing but drains is accepted until a person has looked at the newest
 map of all. This shows it, with what routers serve, and after your word goes on from the
 records of the store: the next version is above every other.`,
-		Example: "  cellway restore confirm --reason 'restored after disk failure, nothing was lost'",
+		Example: "  cellway restore confirm --reason 'restored after disk failure'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -271,7 +271,7 @@ records of the store: the next version is above every other.`,
 			if err != nil {
 				return err
 			}
-			if err := a.sure(func() {
+			preview := func() {
 				tellMap(s).write(a.err)
 				fmt.Fprintln(a.err)
 				t := newTable("router", "state", "map")
@@ -282,10 +282,12 @@ records of the store: the next version is above every other.`,
 				if s.Restore.Highest > s.Restore.Version {
 					fmt.Fprintf(a.err, "\nthe store's newest map is %s: what changed between the two is lost to the store, and undone once you confirm; enter it again afterwards\n", s.Restore.Version)
 				}
-			}, s.Restore.Highest.String()); err != nil {
+			}
+			if err := a.sure(preview, s.Restore.Highest.String()); err != nil {
 				return err
 			}
 			if a.dryRun {
+				preview()
 				return a.say(confirmation{Waits: true, DryRun: true, Version: s.Restore.Highest, Digest: s.Restore.HighestDigest}, "dry run: nothing has changed")
 			}
 			if err := cl.ConfirmRestore(cmd.Context(), api.RestoreConfirmation{Version: s.Restore.Highest, Digest: s.Restore.HighestDigest, Reason: a.reason}); err != nil {

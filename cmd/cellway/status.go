@@ -45,10 +45,24 @@ type overviewCell struct {
 	Admit   uint8             `json:"admit"`
 	Tenants int               `json:"tenants"`
 	Buckets int               `json:"buckets"`
+
+	// Of the last reports of live routers, some seconds each.
+	Requests int64 `json:"requests"`
+	Failed   int64 `json:"failed"` // without an answer of the cell
+}
+
+// health says how many of the requests that routers sent to a cell it answered.
+func (c overviewCell) health() string {
+	if c.Requests == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", c.Failed, c.Requests)
 }
 
 // plain reports whether there is nothing to say of a cell.
-func (c overviewCell) plain() bool { return c.State == cellway.CellActive && c.Admit == 100 }
+func (c overviewCell) plain() bool {
+	return c.State == cellway.CellActive && c.Admit == 100 && c.Failed == 0
+}
 
 // mostPlain is how many cells a glance takes in; beyond that only those are
 // listed of which there is something to say.
@@ -66,7 +80,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "the whole fleet at one glance", Args: exactly(),
 		Long: `The whole fleet at one glance: the newest map and its age, cells with their state and
-admit, tenants, routers that are up to date, behind or silent, and what needs a look,
+admit, how many of the latest requests it failed to answer, tenants, routers that are up to date, behind or silent, and what needs a look,
 with what mends it.
 
 It exits with 0 whatever it shows; programs read it with -o json.`,
@@ -111,11 +125,20 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 	for _, s := range []cellway.CellState{cellway.CellNew, cellway.CellActive, cellway.CellCordoned, cellway.CellRetired} {
 		o.States[s.String()] = 0
 	}
+	requests, failed := map[cellway.CellID]int64{}, map[cellway.CellID]int64{}
+	for _, r := range routers {
+		for _, c := range r.Cells {
+			if r.Live {
+				requests[c.Cell] += c.Requests
+				failed[c.Cell] += c.TransportFailures
+			}
+		}
+	}
 	for _, c := range cells {
 		o.States[c.State.String()]++
 		o.Tenants += c.Tenants
 		if c.State != cellway.CellRetired {
-			o.Cells = append(o.Cells, overviewCell{c.ID, c.State, c.Admit, c.Tenants, c.Buckets})
+			o.Cells = append(o.Cells, overviewCell{c.ID, c.State, c.Admit, c.Tenants, c.Buckets, requests[c.ID], failed[c.ID]})
 		}
 	}
 	for _, s := range routerStates {
@@ -143,10 +166,10 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	shown := slices.DeleteFunc(slices.Clone(o.Cells), func(c overviewCell) bool { return len(o.Cells) > mostPlain && c.plain() })
 	if len(shown) > 0 {
 		fmt.Fprintln(a.out)
-		t := newTable("cell", "state", "admit", "", "tenants", "buckets")
+		t := newTable("cell", "state", "admit", "", "tenants", "buckets", "failed")
 		t.tint = tintState(1, 2)
 		for _, c := range shown {
-			t.row(string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), admitBar(c), fmt.Sprint(c.Tenants), fmt.Sprint(c.Buckets))
+			t.row(string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), admitBar(c), fmt.Sprint(c.Tenants), fmt.Sprint(c.Buckets), c.health())
 		}
 		t.write(a.out, l)
 		if rest := len(o.Cells) - len(shown); rest > 0 {

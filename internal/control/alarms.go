@@ -36,6 +36,7 @@ const (
 	AlarmBehind     AlarmCode = "router_behind"      // it reports, and serves an older map for too long
 	AlarmMissing    AlarmCode = "router_missing"     // it fell silent without leaving
 	AlarmNoRouter   AlarmCode = "no_router"          // none that was known is live
+	AlarmCell       AlarmCode = "cell_failing"       // routers get no answers from a cell
 )
 
 const (
@@ -50,7 +51,7 @@ const (
 // Alarms returns all that a person should look at, by code, then subject.
 func (s *Service) Alarms() []Alarm {
 	now := time.Now()
-	all := slices.Concat(s.health.alarms(), s.overdue.alarms(), s.routerAlarms(now))
+	all := slices.Concat(s.health.alarms(), s.overdue.alarms(), s.routerAlarms(now), s.routers.cellAlarms(now))
 	if r := s.restored.Load(); r != nil {
 		all = append(all, Alarm{AlarmHalted, "fleet", r.At, r.refuse().Error()})
 	}
@@ -63,6 +64,8 @@ func (s *Service) Alarms() []Alarm {
 func (s *Service) routerAlarms(now time.Time) (out []Alarm) {
 	routers := s.Routers()
 	live, last := 0, time.Time{}
+	// A control plane that has just started has not been told yet who is live.
+	settled := !s.routers.starting(now)
 	for _, r := range routers {
 		subject := "router/" + r.ID
 		if r.LastSeen.After(last) {
@@ -74,11 +77,11 @@ func (s *Service) routerAlarms(now time.Time) (out []Alarm) {
 			if !r.Behind.IsZero() && now.Sub(r.Behind) >= behindFor {
 				out = append(out, Alarm{AlarmBehind, subject, r.Behind, fmt.Sprintf("it serves map %v; the highest it was offered is %v", r.Report.Version, r.Report.Seen)})
 			}
-		case silent < expectFor:
+		case settled && silent < expectFor:
 			out = append(out, Alarm{AlarmMissing, subject, r.LastSeen.Add(Lease), fmt.Sprintf("it served map %v when it was last heard of", r.Report.Version)})
 		}
 	}
-	if len(routers) > 0 && live == 0 {
+	if settled && len(routers) > 0 && live == 0 {
 		out = append(out, Alarm{AlarmNoRouter, "routers", last.Add(Lease), fmt.Sprintf("%d routers are known and none is live", len(routers))})
 	}
 	return out

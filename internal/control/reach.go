@@ -44,7 +44,7 @@ func (g *registry) reach(version cellway.Version, now time.Time) (r Reach, chang
 	case version == 0:
 		r.Why = "no map is published yet"
 	case len(r.Behind)+len(r.Missing) > 0:
-	case now.Sub(g.since) < Lease:
+	case g.starting(now):
 		r.Why = fmt.Sprintf("the control plane started less than %v ago and may not know all routers", Lease)
 	case r.Routers == 0:
 		r.Why = "no router is live"
@@ -53,6 +53,10 @@ func (g *registry) reach(version cellway.Version, now time.Time) (r Reach, chang
 	}
 	return r, g.changed
 }
+
+// starting reports whether the control plane has started so lately that routers
+// may be live of which it has not heard yet.
+func (g *registry) starting(now time.Time) bool { return now.Sub(g.since) < Lease }
 
 // Wait blocks until the change with that number is published and every live
 // router serves it, or until ctx ends; then it says how far it came. With 0 it

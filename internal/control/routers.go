@@ -46,6 +46,8 @@ type Report struct {
 	Refused json.RawMessage // maps it refused, with reasons, for people
 	Cells   json.RawMessage // per-cell numbers, for people
 	Leaving bool            // it is going down in order
+
+	Traffic []CellTraffic `json:"-"` // since the report before: what cells failed to answer
 }
 
 // A Router is a registered router.
@@ -57,7 +59,8 @@ type Router struct {
 	Live      bool      `json:"-"` // its lease runs
 	Behind    time.Time `json:"-"` // since when it has reported less than the newest version; zero if it serves that
 
-	saved time.Time
+	saved   time.Time
+	failing map[cellway.CellID]cellFailing
 }
 
 // Bounds of what a router says of itself.
@@ -124,6 +127,7 @@ func (s *Service) Report(ctx context.Context, id string, rep Report) error {
 		g.routers[id] = r
 	}
 	r.LastSeen, r.Report = now, rep
+	r.noteFailing(now)
 	switch behind := newest != nil && rep.Version < newest.Map.Version(); {
 	case !behind:
 		r.Behind = time.Time{}

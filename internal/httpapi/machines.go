@@ -86,6 +86,9 @@ func (s *Server) report(q *request) (*answer, error) {
 	if !q.who.token.MayReport(q.PathValue("id")) {
 		return nil, fmt.Errorf("the token %s may report as %s, not as %s: %w", q.who.name, q.who.token.Routers, q.PathValue("id"), cellway.ErrForbidden)
 	}
+	for _, c := range in.Cells {
+		rep.Traffic = append(rep.Traffic, control.CellTraffic{Cell: c.Cell, Requests: c.Requests, Failed: c.TransportFailures})
+	}
 	var err error
 	if rep.Refused, err = json.Marshal(some(in.Refused)); err != nil {
 		return nil, err
