@@ -178,22 +178,6 @@ func (f *flow) advanceSend() (done bool) {
 	return true
 }
 
-// write writes all of b. It is the reader's, too: within a turn of the poller it
-// takes the shortest way.
-func (f *flow) write(b []byte) (n int, err error) {
-	if f.fd >= 0 {
-		n, err = writeDescriptor(f.fd, b)
-		if n == len(b) {
-			return n, nil
-		}
-		if err != nil && err != errAgain {
-			return n, err
-		}
-	}
-	more, err := f.conn.Write(b[n:])
-	return n + more, err
-}
-
 // What peek finds.
 const (
 	peekNothing = iota // it is open, and there is nothing to read

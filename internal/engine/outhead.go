@@ -208,7 +208,7 @@ func onlyUpgrade(fields []Field) (value []byte) {
 // is relayed.
 func mayUpgrade(protocol []byte) bool {
 	name, _, _ := bytes.Cut(protocol, []byte{'/'})
-	return isToken(name) && bytes.IndexAny(protocol, ", \t") < 0 &&
+	return isToken(name) && !bytes.ContainsAny(protocol, ", \t") &&
 		!foldEqual(name, "h2c") && !foldEqual(name, "h2") && !foldEqual(name, "http") && !foldEqual(name, "tls")
 }
 

@@ -117,7 +117,8 @@ func (s *Server) Serve(l net.Listener) error {
 		case s.closing.Load():
 			return ErrServerClosed
 		}
-		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Temporary() { //nolint:staticcheck // as net/http does: descriptors may be free again soon
+		//lint:ignore SA1019 net/http asks for it, too: descriptors may be free again soon
+		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Temporary() {
 			return err
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)

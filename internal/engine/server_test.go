@@ -33,7 +33,7 @@ func (h *passing) ServeCall(c *Call) {
 	}
 	if rep.Code != "" && !rep.HeadSent && rep.Code != ClientGone {
 		c.Header().Set("X-Code", string(rep.Code))
-		c.Answer(rep.Status, []byte(fmt.Sprint(rep.Err)))
+		c.Answer(rep.Status, fmt.Append(nil, rep.Err))
 	}
 }
 
