@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// FileConfig says which file a [File] follows.
+type FileConfig struct {
+	// Path is the file's.
+	Path string
+	// Every is how often the file is read again. If zero, 2 s.
+	Every time.Duration
+	// Log is told of new lists and of bad ones. If nil, nothing is logged.
+	Log *slog.Logger
+}
+
+// A File follows a list of workers on disk. Only [OpenFile] makes useful ones.
+type File struct {
+	cfg     FileConfig
+	last    []byte // what the current list was read from; of Run alone
+	failure string // of the last reading; of Run alone
+	current atomic.Pointer[Workers]
+}
+
+// OpenFile reads the list for the first time. There is no last good one yet, so
+// whatever is wrong with the file is an error.
+func OpenFile(cfg FileConfig) (*File, error) {
+	if cfg.Every <= 0 {
+		cfg.Every = 2 * time.Second
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &File{cfg: cfg}
+	if err := f.read(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Current returns the last good list.
+func (f *File) Current() *Workers { return f.current.Load() }
+
+// Run reads the file again and again until ctx ends, and returns nil. Call it
+// once.
+func (f *File) Run(ctx context.Context) error {
+	tick := time.NewTicker(f.cfg.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		before := f.Current()
+		err := f.read()
+		switch now := f.Current(); {
+		case err != nil && err.Error() != f.failure:
+			f.failure = err.Error()
+			f.cfg.Log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
+		case err == nil && (now != before || f.failure != ""):
+			f.failure = ""
+			f.cfg.Log.InfoContext(ctx, "list of workers in use", slog.String("version", fmt.Sprint(now.Hands().Version())))
+		}
+	}
+}
+
+// read takes over what the file holds, if that is good and new.
+func (f *File) read() error {
+	b, err := os.ReadFile(f.cfg.Path)
+	if err != nil {
+		return fmt.Errorf("read list of workers: %w", err)
+	}
+	if f.current.Load() != nil && bytes.Equal(b, f.last) {
+		return nil
+	}
+	w, err := ParseWorkers(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.cfg.Path, err)
+	}
+	f.last = b
+	f.current.Store(w)
+	return nil
+}

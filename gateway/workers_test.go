@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cellway/cellway"
+)
+
+const (
+	three = `{"size":2,"workers":[{"id":"a","endpoint":"http://127.0.0.1:1"},{"id":"b","endpoint":"http://127.0.0.1:2"},{"id":"c","endpoint":"http://127.0.0.1:3"}]}`
+	moved = `{"size":2,"workers":[{"id":"a","endpoint":"http://127.0.0.1:9"},{"id":"b","endpoint":"http://127.0.0.1:2"},{"id":"c","endpoint":"http://127.0.0.1:3"}]}`
+	two   = `{"size":2,"workers":[{"id":"a","endpoint":"http://127.0.0.1:1"},{"id":"b","endpoint":"http://127.0.0.1:2"},{"id":"c","weight":0,"endpoint":"http://127.0.0.1:3"}]}`
+)
+
+func TestParseWorkersRefuses(t *testing.T) {
+	for name, list := range map[string]string{
+		"nothing":            ``,
+		"an unknown field":   `{"size":1,"colour":"red","workers":[{"id":"a","endpoint":"http://h:1"}]}`,
+		"more after the end": three + `{}`,
+		"no endpoint":        `{"size":1,"workers":[{"id":"a"}]}`,
+		"a shared endpoint":  `{"size":1,"workers":[{"id":"a","endpoint":"http://h:1"},{"id":"b","endpoint":"http://h:1"}]}`,
+		"an id twice":        `{"size":1,"workers":[{"id":"a","endpoint":"http://h:1"},{"id":"a","endpoint":"http://h:2"}]}`,
+		"too few workers":    `{"size":2,"workers":[{"id":"a","endpoint":"http://h:1"}]}`,
+	} {
+		if _, err := ParseWorkers([]byte(list)); !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("%s: error %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestVersionFollowsHandsNotEndpoints(t *testing.T) {
+	var versions []any
+	for _, list := range []string{three, moved, two} {
+		w, err := ParseWorkers([]byte(list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, w.Hands().Version())
+	}
+	if versions[0] != versions[1] {
+		t.Error("another endpoint changed the version of the hands")
+	}
+	if versions[0] == versions[2] {
+		t.Error("draining a worker left the version as it was")
+	}
+}
+
+func TestFileKeepsTheLastGoodList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "workers.json")
+		write := func(list string) {
+			if err := os.WriteFile(path, []byte(list), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+		}
+		if _, err := OpenFile(FileConfig{Path: path}); err == nil {
+			t.Error("opened a file that is not there")
+		}
+		write(three)
+		f, err := OpenFile(FileConfig{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- f.Run(ctx) }()
+
+		good := f.Current()
+		write(three[:40])
+		if f.Current() != good {
+			t.Error("half a list replaced a good one")
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		write(moved)
+		if got := f.Current().Endpoint("a").Host; got != "127.0.0.1:9" {
+			t.Errorf("a is at %s, want the new endpoint", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func FuzzParseWorkers(f *testing.F) {
+	f.Add([]byte(three))
+	f.Add([]byte(two))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		w, err := ParseWorkers(b)
+		if (w == nil) == (err == nil) {
+			t.Fatalf("list %v with error %v", w, err)
+		}
+	})
+}
