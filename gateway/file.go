@@ -66,7 +66,7 @@ func (f *File) Run(ctx context.Context) error {
 			f.cfg.Log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
 		case err == nil && (now != before || f.failure != ""):
 			f.failure = ""
-			f.cfg.Log.InfoContext(ctx, "list of workers in use", slog.String("version", fmt.Sprint(now.Hands().Version())))
+			f.cfg.Log.InfoContext(ctx, "list of workers in use", slog.String("version", now.Hands().Version()))
 		}
 	}
 }

@@ -81,6 +81,11 @@ func TestFileKeepsTheLastGoodList(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if f.Current() != good {
+			t.Error("a file that went away took the good list with it")
+		}
 		write(moved)
 		if got := f.Current().Endpoint("a").Host; got != "127.0.0.1:9" {
 			t.Errorf("a is at %s, want the new endpoint", got)
