@@ -2,11 +2,11 @@
 //
 // It is the part of a router that touches the network. Which cell a request
 // belongs to is decided elsewhere; here stand the connections, with the limits
-// that keep one cell's trouble from another. There are three parts.
+// that keep one cell's trouble from another. There are four parts.
 //
-// A [Checker] stands between the listeners and an http.Server. It lets only
-// requests through that can be read in one way, answers the others, and ends
-// TLS.
+// A [Checker] stands between the listeners and a server. It ends TLS. Before an
+// http.Server it lets only requests through that can be read in one way, and
+// answers the others.
 //
 // [Pools] hold a [Pool] for each cell: its endpoints, connections, limits,
 // breaker and figures. [Pools.Update] follows the map, [Pools.Run] the names
@@ -18,16 +18,18 @@
 // around it: send a request again that a guard refused, and end requests whose
 // key has another owner now.
 //
-// A [Server] serves HTTP/1.1 and 1.0 without net/http, for what that costs: it
-// reads heads as strictly as a Checker, and hands each request to a [Handler] as
-// a [Call], whose Forward does what Pool.Forward does, with the same pools and the
-// same promises. A connection is one goroutine, which waits without a buffer; its
-// requests are served from within the poller's callback where nothing more is to
-// be read from the client, so that one costs five calls of the system and no
+// A [Server] serves HTTP/1.1 and 1.0 without net/http, for what that costs. It
+// reads heads with the Checker's parser and limits, and hands each request to a
+// [Handler] as a [Call], whose Forward does what Pool.Forward does, with the same
+// pools. Each connection has one goroutine, which waits without a buffer. A
+// request of which nothing more is to be read is served within the callback of
+// the runtime's poller, so that a small one costs five calls of the system and no
 // memory. One timer looks over all connections for those whose time is up.
-// HTTP/2 goes on to an http.Server.
+// Connections of HTTP/2 go on to an http.Server.
 //
 // # Guarantees
+//
+// They hold on both ways, by net/http and by a Server, unless they name one.
 //
 // To the client and the cell:
 //
@@ -41,8 +43,8 @@
 //   - A 100 comes when the cell asks for the body, or when it stays silent for
 //     [Timeouts.Continue], as servers before HTTP/1.1 do.
 //   - gRPC over HTTP/2 reaches the cell over HTTP/2, also in cleartext. All
-//     else reaches a cleartext cell over HTTP/1.1, and over TLS whatever ALPN
-//     says.
+//     else reaches a cleartext cell over HTTP/1.1. Over TLS net/http speaks
+//     what ALPN says, and a Server HTTP/1.1.
 //   - An answer that breaks off never looks whole: see [Report.Abort].
 //   - X-Cell-* fields of clients never reach a cell, nor does what a server that
 //     keeps fields in environment variables takes for one, and those of cells
@@ -69,25 +71,29 @@
 //
 //   - No byte of an HTTP/1 request reaches net/http before its head, or the
 //     line of its chunk, has passed the Checker. What net/http then reads is
-//     what the Checker read.
+//     what the Checker read. What a Server sends to a cell is written anew from
+//     what was read, with a framing of its own.
 //   - What is refused is answered in its turn and ends the connection. What a
 //     handler left unread of a request is never taken for another.
 //   - A tunnel begins with the cell's 101. It can't be one of HTTP/2 or TLS,
 //     inside of which a client would speak to the cell past the router.
 //   - Every stage has a limit of time: head, body, connection, answer, silence.
+//     A Server may be late by an eighth of the shortest of them, and by half a
+//     second at most.
 //
-// Not promised: reason phrases and the letters' case of HTTP/1 field names
-// pass through net/http, which has its own; it also takes Content-Length and
-// Content-Type from a 304. A client over HTTP/1 that closes its sending half has
-// gone away, as net/http sees it. A [Server] passes phrases and names on, and
-// answers such a client; it speaks HTTP/1.1 to its cells, over TLS too. WebSocket
-// over HTTP/2 (RFC 8441) is not spoken. A tenant may fill its cell's limits; per-tenant limits are the
-// cell's own.
+// Not promised: on the way through net/http, reason phrases and the letters' case
+// of field names are those of net/http, which also takes Content-Length and
+// Content-Type from a 304, and a client that closes its sending half has gone
+// away. A Server passes all these on, and answers such a client; in turn it learns
+// only from a reset, or when it writes, that a client has gone. WebSocket over
+// HTTP/2 (RFC 8441) is not spoken. A tenant may fill its cell's limits; per-tenant
+// limits are the cell's own.
 //
 // # Concurrency
 //
 // All exported methods may be called at any time from any goroutine, except
 // that a [Replay] belongs to one request, and [Checker.Install] comes before
-// Serve. Constructors start nothing; [Checker.ListenTLS] shakes hands on
+// Serve. A [Call] belongs to the goroutine that serves it, except for
+// [Server.Sweep]. Constructors start nothing; [Checker.ListenTLS] shakes hands on
 // goroutines that end with its listener.
 package engine
