@@ -59,7 +59,7 @@ var arrows = []arrow{
 	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/internal/engine"), never: onThePath},
 
 	// How maps reach routers, and people reach the control plane.
-	{pkg: "/internal/feed", may: list("", "/api", "/routemap"), never: onThePath},
+	{pkg: "/internal/feed", may: list("", "/api", "/routemap", "/internal/regular"), never: onThePath},
 	{pkg: "/client", may: list("", "/api", "/routemap", "/shuffle"), never: map[string]string{
 		"/internal": "users import it: it depends on nothing that may change at will",
 	}},
@@ -84,7 +84,7 @@ var arrows = []arrow{
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
 	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/shell"), never: speaksNoSQL},
-	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
+	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/regular", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",
 		"/internal/demo": "the demo is no part of a real control plane",
 	}},
@@ -99,6 +99,7 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
+	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
 	{pkg: "/internal/shell", never: noIO},
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
 	{pkg: "/internal/fault", never: noIO},
@@ -107,7 +108,7 @@ var arrows = []arrow{
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/internal/...")},
 	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
-	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry", "/internal/boot"), never: thinRouter},
+	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry", "/internal/boot", "/internal/regular"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("", "/api", "/gateway", "/guard", "/shuffle", "/internal/engine", "/internal/telemetry"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{

@@ -37,6 +37,16 @@ func WithSignals(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
+// SurvivePipes makes a write to standard output or standard error whose reader
+// has gone an error like any other, until restore is called: it would end the
+// process, which for one that serves is too much for a log.
+func SurvivePipes() (restore func()) {
+	// Not ignored: a child would inherit that.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	return func() { signal.Stop(broken) }
+}
+
 // statusOf is what a shell says of a process that died of s.
 func statusOf(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {

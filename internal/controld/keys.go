@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -67,15 +68,11 @@ func syncDir(dir string) error {
 // ReadKeyFile reads a signing key: an Ed25519 key in PKCS #8, PEM. A file that
 // others than its owner may read is refused.
 func ReadKeyFile(path string) (routemap.LocalSigner, error) {
-	f, err := os.Open(path)
+	f, info, err := regular.System().Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("signing key: %w", err)
-	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("signing key %s has mode %04o, so others can read it: chmod 0600 %s, and consider whether somebody has: %w", path, mode, path, cellway.ErrInvalid)
 	}

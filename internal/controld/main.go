@@ -45,6 +45,8 @@ func commands() []command {
 type program struct {
 	out *boot.Output
 	err io.Writer
+
+	lines *boot.Lines // of the log; nil before there are settings
 }
 
 // errHelp is asked-for help: no failure.
@@ -60,7 +62,8 @@ func (e usageError) Unwrap() error { return e.error }
 // Output that could not be written is a failure too; if its reader hung up the
 // code is [boot.Hung].
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &program{boot.NewOutput(stdout), stderr}
+	defer boot.SurvivePipes()()
+	p := &program{out: boot.NewOutput(stdout), err: stderr}
 	name := "serve"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
@@ -70,6 +73,9 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 		err := c.run(p, ctx, args)
+		if p.lines != nil {
+			p.lines.Flush(time.Second)
+		}
 		if err == nil || errors.Is(err, errHelp) {
 			err = p.out.Err()
 		}
@@ -174,17 +180,14 @@ func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (C
 	case fs.NArg() > 0:
 		return Config{}, usageError{fmt.Errorf("%q is not a setting", fs.Arg(0))}
 	}
-	var handler slog.Handler
-	o := &slog.HandlerOptions{Level: s.logLevel}
-	switch s.logFormat {
-	case "json":
-		handler = slog.NewJSONHandler(p.err, o)
-	case "text":
-		handler = slog.NewTextHandler(p.err, o)
-	default:
+	if s.logFormat != "json" && s.logFormat != "text" {
 		return Config{}, usageError{fmt.Errorf("log-format is %q; give json or text", s.logFormat)}
 	}
-	s.cfg.Log = slog.New(handler)
+	s.cfg.LogLines = boot.NewLines(p.err, telemetry.LossOn(s.logFormat))
+	if s.cfg.Log, err = telemetry.NewLog(s.cfg.LogLines, s.logFormat, s.logLevel); err != nil {
+		return Config{}, err
+	}
+	p.lines = s.cfg.LogLines
 	s.cfg.Signer = strings.Fields(s.signer)
 	s.cfg.Keys = s.keys
 	if len(s.keys) == 0 && len(s.cfg.Signer) == 0 && s.cfg.Store != Memory {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/httpapi"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +21,7 @@ type metrics struct {
 	inFlight atomic.Int64
 }
 
-func newMetrics(svc *control.Service) *metrics {
+func newMetrics(svc *control.Service, lines *boot.Lines) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -34,6 +35,11 @@ func newMetrics(svc *control.Service) *metrics {
 		func() float64 { return float64(m.inFlight.Load()) })
 	m.registry.MustRegister(inFlight, m.requests, m.duration, &fleetCollector{svc},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if lines != nil {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "cellway_control_log_dropped_total", Help: "Lines of the log that could not be written, or not in time."},
+			func() float64 { return float64(lines.Dropped()) }))
+	}
 	return m
 }
 

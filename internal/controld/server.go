@@ -89,7 +89,7 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 			return nil, fmt.Errorf("listen for metrics: %w", err)
 		}
 	}
-	s.metrics = newMetrics(s.service)
+	s.metrics = newMetrics(s.service, cfg.LogLines)
 	s.api = httpapi.New(httpapi.Config{Service: s.service, Certs: certs, Open: local, Metrics: s.metrics.handler(), Observe: s.metrics.observe, Log: s.log})
 	return s, nil
 }

@@ -17,7 +17,7 @@ func parsed(t *testing.T, text string) (Config, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return (&program{boot.NewOutput(io.Discard), io.Discard}).parse("serve", []string{"--config", file}, nil)
+	return (&program{out: boot.NewOutput(io.Discard), err: io.Discard}).parse("serve", []string{"--config", file}, nil)
 }
 
 func TestASettingsFileMeansWhatItSays(t *testing.T) {
@@ -36,7 +36,7 @@ func TestASettingsFileMeansWhatItSays(t *testing.T) {
 // The settings that are shipped name nothing that a new machine has not: only
 // the ports and the state are other ones here.
 func TestTheShippedSettingsStart(t *testing.T) {
-	p := &program{boot.NewOutput(io.Discard), io.Discard}
+	p := &program{out: boot.NewOutput(io.Discard), err: io.Discard}
 	cfg, err := p.parse("serve", []string{"--config", "../../deploy/systemd/control.conf"}, nil)
 	if err != nil {
 		t.Fatal(err)

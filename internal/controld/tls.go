@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/httpapi"
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // tlsConfig returns the TLS settings of the API, nil for plain HTTP, and the
@@ -27,7 +28,7 @@ func (c Config) tlsConfig() (*tls.Config, []httpapi.CertRule, error) {
 	if c.ClientCA == "" {
 		return out, nil, nil
 	}
-	pem, err := os.ReadFile(c.ClientCA)
+	pem, err := regular.Read(c.ClientCA, maxPEM)
 	if err != nil {
 		return nil, nil, fmt.Errorf("client-ca: %w", err)
 	}
@@ -36,7 +37,7 @@ func (c Config) tlsConfig() (*tls.Config, []httpapi.CertRule, error) {
 		return nil, nil, fmt.Errorf("client-ca %s: no certificate in PEM form: %w", c.ClientCA, cellway.ErrInvalid)
 	}
 	out.ClientAuth = tls.VerifyClientCertIfGiven
-	text, err := os.ReadFile(c.ClientRoles)
+	text, err := regular.Read(c.ClientRoles, maxPEM)
 	if err != nil {
 		return nil, nil, fmt.Errorf("client-roles: %w", err)
 	}
@@ -65,12 +66,23 @@ type certificate struct {
 	looked  time.Time
 }
 
+// maxPEM is far more than any file of certificates, keys or roles has.
+const maxPEM = 8 << 20 // bytes
+
 func (c *certificate) load() error {
 	info, err := os.Stat(c.cert)
 	if err != nil {
 		return fmt.Errorf("tls-cert: %w", err)
 	}
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	chain, err := regular.Read(c.cert, maxPEM)
+	if err != nil {
+		return fmt.Errorf("tls-cert: %w", err)
+	}
+	key, err := regular.Read(c.key, maxPEM)
+	if err != nil {
+		return fmt.Errorf("tls-key: %w", err)
+	}
+	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
 		return fmt.Errorf("tls-cert: %w", err)
 	}

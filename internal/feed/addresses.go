@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -21,7 +22,7 @@ func (s *Store) SaveAddresses(names map[string][]netip.Addr) {
 	defer s.files.Unlock()
 	raw, err := json.Marshal(names)
 	if len(raw) > maxAddresses-2*sha256.Size-1 {
-		err = fmt.Errorf("the addresses of %d names take %d bytes: %w", len(names), len(raw), errTooLarge)
+		err = fmt.Errorf("the addresses of %d names take %d bytes: %w", len(names), len(raw), regular.ErrTooLarge)
 	}
 	if err == nil {
 		sum := sha256.Sum256(raw)

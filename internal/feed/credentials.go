@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // A CredentialsConfig names the files that a router shows to control planes.
@@ -62,7 +63,7 @@ func (c *Credentials) token() (string, error) {
 	if c.cfg.TokenFile == "" {
 		return "", nil
 	}
-	raw, err := readRegular(c.cfg.TokenFile, maxToken)
+	raw, err := regular.Read(c.cfg.TokenFile, maxToken)
 	if err != nil {
 		return "", fmt.Errorf("token: %w", err)
 	}
@@ -74,11 +75,11 @@ func (c *Credentials) token() (string, error) {
 }
 
 func (c *Credentials) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	chain, err := readRegular(c.cfg.CertFile, maxPEM)
+	chain, err := regular.Read(c.cfg.CertFile, maxPEM)
 	if err != nil {
 		return nil, fmt.Errorf("client certificate: %w", err)
 	}
-	key, err := readRegular(c.cfg.KeyFile, maxPEM)
+	key, err := regular.Read(c.cfg.KeyFile, maxPEM)
 	if err != nil {
 		return nil, fmt.Errorf("client certificate's key: %w", err)
 	}
@@ -96,7 +97,7 @@ func (c *Credentials) http() (*http.Client, error) {
 	var ca []byte
 	if c.cfg.CAFile != "" {
 		var err error
-		if ca, err = readRegular(c.cfg.CAFile, maxPEM); err != nil {
+		if ca, err = regular.Read(c.cfg.CAFile, maxPEM); err != nil {
 			return nil, fmt.Errorf("certificate authority: %w", err)
 		}
 	}

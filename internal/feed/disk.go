@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // A disk is what the store asks of a folder. Names have no separators.
@@ -46,11 +48,11 @@ func (f folder) Rename(from, to string) error { return f.root.Rename(from, to) }
 func (f folder) Remove(name string) error     { return f.root.Remove(name) }
 func (f folder) Close() error                 { return f.root.Close() }
 
-func (f folder) opener() opener {
-	return opener{f.root.Stat, f.root.OpenFile, func(name string) string { return filepath.Join(f.root.Name(), name) }}
+func (f folder) opener() regular.Opener {
+	return regular.Opener{Stat: f.root.Stat, OpenFile: f.root.OpenFile, Path: func(name string) string { return filepath.Join(f.root.Name(), name) }}
 }
 
-func (f folder) ReadFile(name string, most int64) ([]byte, error) { return f.opener().read(name, most) }
+func (f folder) ReadFile(name string, most int64) ([]byte, error) { return f.opener().Read(name, most) }
 
 func (f folder) Size(name string) (int64, error) {
 	info, err := f.root.Lstat(name)
@@ -58,7 +60,7 @@ func (f folder) Size(name string) (int64, error) {
 		return 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, notRegular(f.opener().path(name), info)
+		return 0, regular.Refuse(f.opener().Path(name), info)
 	}
 	return info.Size(), nil
 }
@@ -86,7 +88,7 @@ func (f folder) Create(name string) (diskFile, error) {
 }
 
 func (f folder) OpenWrite(name string) (diskFile, error) {
-	file, _, err := f.opener().openRegular(name, os.O_WRONLY|os.O_CREATE)
+	file, _, err := f.opener().Open(name, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func writeWhole(d disk, name string, data []byte) error {
 	}
 	if err == nil {
 		if err = d.Rename(tmp, name); err != nil {
-			if _, odd := d.Size(name); errors.Is(odd, errNotRegular) {
+			if _, odd := d.Size(name); errors.Is(odd, regular.ErrNotRegular) {
 				err = fmt.Errorf("%w: %w", odd, err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -95,8 +96,8 @@ func (f *File) read() ([]byte, error) {
 	if !info.IsDir() {
 		return f.readArchive(info)
 	}
-	raw, err := readRegular(filepath.Join(f.path, FolderManifest), routemap.MaxManifest)
-	if errors.Is(err, errTooLarge) {
+	raw, err := regular.Read(filepath.Join(f.path, FolderManifest), routemap.MaxManifest)
+	if errors.Is(err, regular.ErrTooLarge) {
 		err = fmt.Errorf("%w: %w", err, routemap.ErrFormat)
 	}
 	return raw, err
@@ -119,7 +120,7 @@ func (f *File) readArchive(info fs.FileInfo) ([]byte, error) {
 }
 
 func (f *File) archive() (routemap.Version, error) {
-	file, _, err := system().openRegular(f.path, os.O_RDONLY)
+	file, _, err := regular.System().Open(f.path, os.O_RDONLY)
 	if err != nil {
 		return routemap.Version{}, err
 	}
@@ -139,8 +140,8 @@ func (f *File) Part(_ context.Context, p routemap.Part) ([]byte, error) {
 	}
 	var b []byte
 	if info.IsDir() {
-		b, err = readRegular(filepath.Join(f.path, FolderParts, p.Digest.String()), int64(p.Size))
-		if errors.Is(err, errTooLarge) {
+		b, err = regular.Read(filepath.Join(f.path, FolderParts, p.Digest.String()), int64(p.Size))
+		if errors.Is(err, regular.ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", err, ErrShort)
 		}
 	} else {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 )
 
 var routerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -38,7 +39,7 @@ func (s *Store) RouterID() string {
 			return id
 		}
 	}
-	fresh := isNotExist(err) || errors.Is(err, cellway.ErrInvalid) || errors.Is(err, errTooLarge)
+	fresh := isNotExist(err) || errors.Is(err, cellway.ErrInvalid) || errors.Is(err, regular.ErrTooLarge)
 	if !isNotExist(err) {
 		s.trouble.note(s.log, "read router id", err)
 	}

@@ -21,7 +21,7 @@ func lockFolder(dir string) (disk, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, _, err := folder{root}.opener().openRegular(lockName, os.O_RDWR|os.O_CREATE)
+	f, _, err := folder{root}.opener().Open(lockName, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return folder{root}, nil, err
 	}

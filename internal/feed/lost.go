@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -19,7 +20,7 @@ func (s *Store) lost(name string, size int64) error {
 	switch {
 	case err == nil && got != size:
 		return fmt.Errorf("%s has %d bytes, it should have %d: %w", name, got, size, routemap.ErrDigest)
-	case isNotExist(err), errors.Is(err, errNotRegular):
+	case isNotExist(err), errors.Is(err, regular.ErrNotRegular):
 		return err
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cellway/cellway/internal/fault"
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // A memDisk is a folder in memory that knows what of it would outlast a power
@@ -142,7 +143,7 @@ func (d *memDisk) ReadFile(name string, most int64) ([]byte, error) {
 		return nil, notThere("open", name)
 	}
 	if int64(len(f.data)) > most {
-		return nil, errTooLarge
+		return nil, regular.ErrTooLarge
 	}
 	return bytes.Clone(f.data), nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -173,7 +174,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		},
 		"archive": func(path string) error {
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
-				return errNotRegular // a folder of maps
+				return regular.ErrNotRegular // a folder of maps
 			}
 			_, err := NewFile(path).Manifest(context.Background(), 0)
 			return err
@@ -204,10 +205,10 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 				put(t, path)
 				atOnce(t, func() {
 					err := read(path)
-					if !errors.Is(err, errNotRegular) || !errors.Is(err, cellway.ErrInvalid) {
+					if !errors.Is(err, regular.ErrNotRegular) || !errors.Is(err, cellway.ErrInvalid) {
 						t.Errorf("read: %v", err)
 					}
-					if err != errNotRegular && (!strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), kind)) {
+					if err != regular.ErrNotRegular && (!strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), kind)) {
 						t.Errorf("the error says too little: %v", err)
 					}
 				})
@@ -305,7 +306,7 @@ func TestAHugeFileIsNotReadWhole(t *testing.T) {
 			if grown := bytesOf(func() { err = read(path) }); grown > 64<<20 {
 				t.Errorf("%d bytes were allocated", grown)
 			}
-			if !errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "629145600") {
+			if !errors.Is(err, regular.ErrTooLarge) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "629145600") {
 				t.Errorf("read: %v", err)
 			}
 		})

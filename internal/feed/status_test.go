@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // A callLog calls a function for each event.
@@ -95,7 +96,7 @@ func TestTheStatusWaitsForNoKeyring(t *testing.T) {
 	k.file = func(path string, most int64) ([]byte, error) {
 		close(hangs)
 		<-answers
-		return readRegular(path, most)
+		return regular.Read(path, most)
 	}
 	read := make(chan int)
 	go func() { read <- len(k.Keyring()) }()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -214,7 +215,7 @@ func (s *Store) readKept(name keptName) (keptMap, error) {
 
 // isDamage tells a file whose content is wrong from one that can't be read now.
 func isDamage(err error) bool {
-	return errors.Is(err, routemap.ErrFormat) || errors.Is(err, routemap.ErrDigest) || errors.Is(err, errTooLarge)
+	return errors.Is(err, routemap.ErrFormat) || errors.Is(err, routemap.ErrDigest) || errors.Is(err, regular.ErrTooLarge)
 }
 
 // names returns the kept maps on the disk, newest first.

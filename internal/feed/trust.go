@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -37,7 +38,7 @@ func OpenKeyring(path string, log *slog.Logger) (*KeyringFile, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	k := &KeyringFile{path: path, log: log, file: readRegular}
+	k := &KeyringFile{path: path, log: log, file: regular.Read}
 	text, ring, err := k.read()
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"github.com/cellway/cellway/internal/regular"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -38,6 +39,9 @@ func loadCertificates(setting string, certs, keys []string, log *slog.Logger) (*
 	return c, c.load()
 }
 
+// maxPEM is far more than any certificate, key or list of authorities has.
+const maxPEM = 8 << 20 // bytes
+
 // load reads all files. It is called by one goroutine at a time.
 func (c *certificates) load() error {
 	stats, err := c.stat()
@@ -46,7 +50,15 @@ func (c *certificates) load() error {
 	}
 	var all []tls.Certificate
 	for _, f := range c.files {
-		cert, err := tls.LoadX509KeyPair(f[0], f[1])
+		chain, err := regular.Read(f[0], maxPEM)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.setting, err)
+		}
+		key, err := regular.Read(f[1], maxPEM)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.setting, err)
+		}
+		cert, err := tls.X509KeyPair(chain, key)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", c.setting, f[0], err)
 		}

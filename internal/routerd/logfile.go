@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // A logFile is a file that is written to at its end and can be opened again,
@@ -50,9 +51,10 @@ func checkLogFile(path string) error {
 	return f.Close()
 }
 
-// reopen opens the path again. If that fails, the old file stays in use.
+// reopen opens the path again. If that fails, the old file stays in use. A pipe
+// without a reader is an error: to wait for one may take for ever.
 func (l *logFile) reopen() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|regular.DontWait, 0o640)
 	if err != nil {
 		return err
 	}
@@ -66,11 +68,13 @@ func (l *logFile) reopen() error {
 	return nil
 }
 
-// Write appends b.
+// Write appends b. One that waits for a pipe's reader holds nobody up: Close ends
+// it.
 func (l *logFile) Write(b []byte) (int, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.f.Write(b)
+	f := l.f
+	l.mu.Unlock()
+	return f.Write(b)
 }
 
 // Close closes the file.

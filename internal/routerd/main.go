@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
@@ -46,7 +47,10 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, err := fmt.Fprintln(out, "cellway-router", build)
 		return err
 	}
-	log, err := telemetry.NewLog(stderr, s.logFormat, s.logLevel)
+	defer boot.SurvivePipes()()
+	lines := boot.NewLines(stderr, telemetry.LossOn(s.logFormat))
+	defer lines.Flush(time.Second)
+	log, err := telemetry.NewLog(lines, s.logFormat, s.logLevel)
 	if err != nil {
 		return fmt.Errorf("log-format: %w", err)
 	}
@@ -61,6 +65,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	d.lines = lines
 	return d.run(ctx)
 }
 

@@ -59,7 +59,8 @@ func metrics() []telemetry.Metric {
 		histogram("added_seconds", "Time that requests spent in the router itself, waiting for no cell."),
 		gauge("in_flight", "Requests served now, tunnels excepted."),
 		gauge("tunnels", "Upgraded connections now."),
-		counter("access_log_dropped_total", "Lines of the access log that could not be written in time."),
+		counter("access_log_dropped_total", "Lines of the access log that could not be written, or not in time."),
+		counter("log_dropped_total", "Lines of the log that could not be written, or not in time."),
 
 		// Cells.
 		counter("cell_requests_total", "Requests that reached the cell's bulkhead.", "cell"),
@@ -137,7 +138,14 @@ func (d *daemon) requestFigures(f *telemetry.Figures) {
 	f.Set("cellway_router_tunnels", float64(st.Tunnels))
 	f.Count("cellway_router_ended_total", st.Ended)
 	f.Count("cellway_router_override_hits_total", st.Overrides)
-	f.Count("cellway_router_access_log_dropped_total", st.AccessLogDropped)
+	dropped := st.AccessLogDropped
+	if d.accessLines != nil {
+		dropped += d.accessLines.Dropped()
+	}
+	f.Count("cellway_router_access_log_dropped_total", dropped)
+	if d.lines != nil {
+		f.Count("cellway_router_log_dropped_total", d.lines.Dropped())
+	}
 	f.Durations("cellway_router_added_seconds", st.Added.Bounds, st.Added.Counts, st.Added.Sum)
 	for _, r := range st.Rules {
 		f.Count("cellway_router_lookups_total", r.Count, r.Rule.String())

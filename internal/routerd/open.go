@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/telemetry"
@@ -33,6 +34,8 @@ type daemon struct {
 	feed         *feed.Feed
 	reporter     *feed.Reporter // nil without a control plane
 	access       *logFile       // nil if it is standard output, or nothing
+	accessLines  *boot.Lines    // nil without an access log
+	lines        *boot.Lines    // of the log; nil: it is not counted
 	gate         *gate
 	checker      *engine.Checker
 	refusedHeads counts
@@ -301,7 +304,11 @@ func (d *daemon) accessLog(stdout io.Writer) (*slog.Logger, error) {
 		d.push("access log", d.access.Close)
 		w = d.access
 	}
-	return slog.New(slog.NewJSONHandler(w, nil)), nil
+	d.accessLines = boot.NewLines(w, func(_ io.Writer, lost uint64) {
+		d.log.Warn("lines of the access log lost: they could not be written", "count", lost)
+	})
+	d.push("access log's last lines", func() error { d.accessLines.Flush(time.Second); return nil })
+	return slog.New(slog.NewJSONHandler(d.accessLines, nil)), nil
 }
 
 // showsToken reports whether a token for a control plane at that URL can be

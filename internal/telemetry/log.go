@@ -30,7 +30,25 @@ func NewLog(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error
 	return nil, fmt.Errorf("log format %q is not json, text or auto: %w", format, cellway.ErrInvalid)
 }
 
+// LossOn returns what tells, in that format, that a log has lost lines. It is for
+// a log that nothing waits for.
+func LossOn(format string) func(w io.Writer, lost uint64) {
+	return func(w io.Writer, lost uint64) {
+		if log, err := NewLog(w, format, slog.LevelInfo); err == nil {
+			log.Warn("log lines lost: they could not be written in time", "count", lost)
+		}
+	}
+}
+
+// isTerminal looks through what is around a file.
 func isTerminal(w io.Writer) bool {
+	for {
+		outer, ok := w.(interface{ Unwrap() io.Writer })
+		if !ok {
+			break
+		}
+		w = outer.Unwrap()
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

@@ -1,0 +1,131 @@
+package boot
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// mostLines is how many bytes wait for a reader.
+const mostLines = 1 << 20
+
+// Lines is a log's way out of a program that must not wait for whoever reads
+// it: a full pipe, a full disk or a reader that has gone costs lines, which are
+// counted, and nothing else. Lines keep their order. It is safe for concurrent
+// use.
+type Lines struct {
+	w    io.Writer
+	loss func(w io.Writer, lost uint64)
+
+	dropped atomic.Uint64
+
+	mu    sync.Mutex
+	queue []byte        // lines that wait
+	spare []byte        // memory for the queue
+	told  uint64        // of dropped: how many have been owned up to
+	busy  chan struct{} // closed when the goroutine that writes has ended; nil: there is none
+
+	torn bool // the last write ended within a line; the writing goroutine's own
+}
+
+// NewLines returns Lines that go to w. loss, if not nil, is called when w takes
+// lines again after some were lost, to say so on w. It starts nothing: what
+// writes begins with the first line and ends with the last.
+func NewLines(w io.Writer, loss func(w io.Writer, lost uint64)) *Lines {
+	return &Lines{w: w, loss: loss}
+}
+
+// Write takes one or more whole lines, and never fails.
+func (l *Lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue)+len(b) > mostLines {
+		l.dropped.Add(countLines(b))
+		return len(b), nil
+	}
+	l.queue = append(l.queue, b...)
+	if l.busy == nil {
+		l.busy = make(chan struct{})
+		go l.drain(l.busy)
+	}
+	return len(b), nil
+}
+
+// Unwrap returns what l writes to.
+func (l *Lines) Unwrap() io.Writer { return l.w }
+
+// Dropped returns how many lines were lost.
+func (l *Lines) Dropped() uint64 { return l.dropped.Load() }
+
+// Flush returns when all lines are written, or after that long. Lines that are
+// not written by then may still be.
+func (l *Lines) Flush(within time.Duration) {
+	l.mu.Lock()
+	busy := l.busy
+	l.mu.Unlock()
+	if busy == nil {
+		return
+	}
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-busy:
+	case <-timer.C:
+	}
+}
+
+// drain writes what waits until nothing does.
+func (l *Lines) drain(done chan struct{}) {
+	for {
+		l.mu.Lock()
+		batch := l.queue
+		if len(batch) == 0 {
+			l.busy = nil
+			l.mu.Unlock()
+			close(done)
+			return
+		}
+		l.queue, l.spare = l.spare[:0], nil
+		lost := l.dropped.Load() - l.told
+		l.mu.Unlock()
+
+		if l.torn {
+			// What follows is a line of its own.
+			if _, err := l.w.Write([]byte{'\n'}); err == nil {
+				l.torn = false
+			}
+		}
+		if !l.torn {
+			n, err := l.w.Write(batch)
+			if n = max(0, n); n < len(batch) {
+				l.dropped.Add(countLines(batch[n:]))
+				l.torn = n > 0 && batch[n-1] != '\n'
+			}
+			if err == nil && lost > 0 && l.loss != nil {
+				l.loss(l.w, lost)
+				l.mu.Lock()
+				l.told += lost
+				l.mu.Unlock()
+			}
+		} else {
+			l.dropped.Add(countLines(batch))
+		}
+
+		l.mu.Lock()
+		if l.spare = batch[:0]; cap(l.spare) > mostLines/4 {
+			l.spare = nil // a burst is over
+		}
+		l.mu.Unlock()
+	}
+}
+
+// countLines counts lines; the rest of one is one, too.
+func countLines(b []byte) uint64 {
+	n := bytes.Count(b, []byte{'\n'})
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		n++
+	}
+	return uint64(n)
+}

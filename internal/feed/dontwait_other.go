@@ -1,6 +1,0 @@
-//go:build !unix
-
-package feed
-
-// dontWait has no meaning here: this system has no names of pipes in folders.
-const dontWait = 0
