@@ -80,7 +80,7 @@ var arrows = []arrow{
 	{pkg: "/internal/store/pgstore", may: list("", "/internal/store"), never: storesStandAlone},
 	{pkg: "/internal/store/faultstore", may: list("", "/internal/store", "/internal/fault"), never: storesStandAlone},
 	{pkg: "/internal/store/storetest", may: list("", "/internal/store", "/internal/store/faultstore", "/internal/fault"), never: storesStandAlone},
-	{pkg: "/internal/control", may: list("", "/routemap", "/placement", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
+	{pkg: "/internal/control", may: list("", "/routemap", "/internal/regular", "/placement", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
 	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/shell"), never: speaksNoSQL},

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -150,12 +150,8 @@ func (d *DirSink) putPart(p routemap.Part, bytes []byte) error {
 
 // read reads a file of at most that many bytes.
 func (d *DirSink) read(name string, most int64) ([]byte, error) {
-	f, err := d.root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most+1))
+	files := regular.Opener{Stat: d.root.Stat, OpenFile: d.root.OpenFile, Path: func(name string) string { return path.Join(d.root.Name(), name) }}
+	return files.Read(name, most)
 }
 
 // replace writes a file so that it is there whole or not at all, also after a

@@ -1,6 +1,17 @@
 package routerd
 
-import "log/slog"
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+)
+
+// What one cell may take of a router where nothing is set.
+const (
+	defaultCellInFlight = 1024
+	defaultCellPending  = 1024
+	defaultCellTunnels  = 16384
+)
 
 // Descriptors that a router needs beside those of connections: files, listeners,
 // the sources, clients that are turned away.
@@ -66,16 +77,30 @@ func (s *settings) limits(descriptors uint64) limits {
 	return l
 }
 
-// log says what the limits are, and loudly if a cell's is not what was set.
+// log says what the limits are, and loudly if a cell's is less than somebody has
+// set.
 func (l limits) log(log *slog.Logger, s *settings, descriptors uint64) {
 	all := []any{"descriptors", descriptors, "connections", l.connections, "in_flight", l.inFlight,
 		"cell_in_flight", l.cellInFlight, "cell_pending", l.cellPending, "cell_tunnels", l.cellTunnels, "connections_to_cells", l.cellConnections}
 	if need := l.connections + l.inFlight + l.connections; uint64(need)+spareDescriptors > descriptors && s.maxConnections+s.maxInFlight > 0 {
 		log.Warn("limits: more connections are allowed than there may be descriptors for; raise the limit of descriptors, or lower max-connections and max-in-flight", all...)
 	}
-	if l.cellInFlight != s.cellInFlight || l.cellPending != s.cellPending || l.cellTunnels != s.cellTunnels {
+	var less []string
+	for _, one := range []struct {
+		key             string
+		set, gets, deft int
+	}{
+		{"cell-in-flight", s.cellInFlight, l.cellInFlight, defaultCellInFlight},
+		{"cell-pending", s.cellPending, l.cellPending, defaultCellPending},
+		{"cell-tunnels", s.cellTunnels, l.cellTunnels, defaultCellTunnels},
+	} {
+		if one.gets < one.set && one.set != one.deft {
+			less = append(less, fmt.Sprintf("%s is %d, not %d", one.key, one.gets, one.set))
+		}
+	}
+	if len(less) > 0 {
 		log.Warn("limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
-			"raise the limit of descriptors, or max-connections and max-in-flight", all...)
+			"raise the limit of descriptors (ulimit -n, LimitNOFILE), or max-connections and max-in-flight", append(all, "less", strings.Join(less, ", "))...)
 		return
 	}
 	log.Info("limits", all...)

@@ -424,9 +424,9 @@ func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
 // don't notice.
 func TestAHangingCellLeavesRoomInASmallRouter(t *testing.T) {
 	f := newFleet(t)
-	p := f.start(f.args("--max-in-flight", "8", "--cell-queue-wait", "15s")...)
+	p := f.start(f.args("--max-in-flight", "8", "--cell-in-flight", "512", "--cell-queue-wait", "15s")...)
 	p.log.await(t, "limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
-		"raise the limit of descriptors, or max-connections and max-in-flight", nil)
+		"raise the limit of descriptors (ulimit -n, LimitNOFILE), or max-connections and max-in-flight", nil)
 	p.ready()
 	var all sync.WaitGroup
 	for range 12 {

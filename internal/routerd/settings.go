@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"regexp"
 	"strings"
 	"time"
@@ -107,10 +108,10 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.BoolVar(&s.explainHeaders, "explain-headers", false, "let clients see X-Cell-Id, X-Cell-Epoch, X-Cell-Key and X-Cell-Map-Version in answers")
 	fs.Var(&s.traceSampled, "trace-sampled", "`share`, 0 to 1, of the traces begun here that are flagged as sampled")
 
-	fs.IntVar(&s.cellInFlight, "cell-in-flight", 1024, "requests to one cell at a time; with cell-pending at most half of max-in-flight, else both are lowered")
-	fs.IntVar(&s.cellPending, "cell-pending", 1024, "requests that wait for a place in one cell at a time; 0: none waits")
+	fs.IntVar(&s.cellInFlight, "cell-in-flight", defaultCellInFlight, "requests to one cell at a time; with cell-pending at most half of max-in-flight, else both are lowered")
+	fs.IntVar(&s.cellPending, "cell-pending", defaultCellPending, "requests that wait for a place in one cell at a time; 0: none waits")
 	fs.DurationVar(&s.cellQueueWait, "cell-queue-wait", 250*time.Millisecond, "how long a request waits for a place")
-	fs.IntVar(&s.cellTunnels, "cell-tunnels", 16384, "tunnels to one cell at a time; at most half of max-connections")
+	fs.IntVar(&s.cellTunnels, "cell-tunnels", defaultCellTunnels, "tunnels to one cell at a time; at most half of max-connections")
 	fs.IntVar(&s.cellIdle, "cell-idle-connections", 64, "unused connections kept for one endpoint")
 	fs.IntVar(&s.cellAttempts, "cell-attempts", 3, "endpoints of the cell that one request may try when nothing connects")
 	fs.DurationVar(&s.cellConnect, "cell-connect-timeout", second, "how long connecting to one endpoint may take")
@@ -196,6 +197,16 @@ func (s *settings) validate() error {
 	}
 	if len(s.sources.all) == 0 {
 		bad("source", "none is given; without one there is never a new map")
+	}
+	for _, source := range s.sources.all {
+		// A file may have such a name; what is meant is hardly ever one.
+		if host, _, err := net.SplitHostPort(source); err == nil && !isURL(source) && !strings.ContainsRune(source, '/') {
+			scheme := "https://"
+			if a, err := netip.ParseAddr(host); host == "localhost" || err == nil && a.IsLoopback() {
+				scheme = "http://"
+			}
+			bad("source", "%s is neither a URL nor a path; give %s%s, or ./%s for a file", source, scheme, source, source)
+		}
 	}
 	if s.routerID != "" {
 		if err := feed.ValidateRouterID(s.routerID); err != nil {

@@ -171,6 +171,8 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 		{args: append(good, "--listen", "", "--admin", "9090"), want: []string{"listen", "admin"}},
 		{args: append(good, "--listen-tls", ":443"), want: []string{"tls-cert"}},
 		{args: append(good, "--tls-cert", "a", "--tls-cert", "b", "--tls-key", "a", "--tls-min", "1.1"), want: []string{"tls-key", "tls-min"}},
+		{args: []string{"--fleet", "shop", "--source", "127.0.0.1:7700"}, want: []string{"source"}},
+		{args: []string{"--fleet", "shop", "--source", "control.example:7700"}, want: []string{"source"}},
 		{args: append(good, "--source-cert", "a", "--cell-key", "a", "--cell-peer", "anybody"), want: []string{"source-key", "cell-key", "cell-peer"}},
 		{args: append(good, "--router-id", "Router 1", "--max-in-flight", "-1", "--cell-in-flight", "0"), want: []string{"router-id", "max-in-flight", "cell-in-flight"}},
 		{args: append(good, "--drain-wait", "-1s", "--head-timeout", "0"), want: []string{"drain-wait", "head-timeout"}},
@@ -268,4 +270,24 @@ func FuzzConfigFile(f *testing.F) {
 			return nil
 		})
 	})
+}
+
+// A host and a port are no path, though a file might be called so.
+func TestASourceWithoutASchemeIsTold(t *testing.T) {
+	for source, want := range map[string]string{
+		"127.0.0.1:7700":       "give http://127.0.0.1:7700, or ./127.0.0.1:7700",
+		"[::1]:7700":           "give http://[::1]:7700",
+		"control.example:7700": "give https://control.example:7700",
+		"./127.0.0.1:7700":     "",
+		"maps/manifest":        "",
+		"https://a.example":    "",
+	} {
+		s, err := parse([]string{"--fleet", "shop", "--listen", "127.0.0.1:0", "--source", source}, nil, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", source, err, want)
+		}
+	}
 }
