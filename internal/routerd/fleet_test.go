@@ -119,8 +119,12 @@ func (f *fleet) place(tenant, cell string) {
 
 // args are the settings of a router of the fleet, with what more says last.
 func (f *fleet) args(more ...string) []string {
-	return append([]string{"--fleet", "shop", "--source", f.path("maps"), "--keyring", f.path("keyring"), "--state-dir", f.path("state"),
-		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain-wait", "0", "--drain-spread", "0", "--drain-timeout", "5s"}, more...)
+	args := []string{"--fleet", "shop", "--source", f.path("maps"), "--keyring", f.path("keyring"), "--state-dir", f.path("state"),
+		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain-wait", "0", "--drain-spread", "0", "--drain-timeout", "5s"}
+	if http1 != "" {
+		args = append(args, "--http1", http1)
+	}
+	return append(args, more...)
 }
 
 // A process is a router that runs in this one.
