@@ -12,8 +12,9 @@ import (
 )
 
 // A small request that goes by the router's own server costs no memory: not the
-// decision, with its look-up among many keys, not the fields that are replaced,
-// the limits or the figures, among them those of more tenants than are counted.
+// decision, with its look-up among many keys or of a bucket by a hash, not the
+// fields that are replaced, the limits or the figures, among them those of more
+// tenants than are counted.
 func TestRoutedRequestsAllocateNothing(t *testing.T) {
 	cell, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,12 +42,21 @@ func TestRoutedRequestsAllocateNothing(t *testing.T) {
 			}()
 		}
 	}()
-	const tenants = 2 * tenantPlaces
+	const tenants, admit = 2 * tenantPlaces, 50
+	var names []cellway.TenantID
+	for i := 0; len(names) < tenants; i++ {
+		if name := cellway.TenantID(fmt.Sprintf("tenant-%d", i)); routemap.Admits(name, admit) {
+			names = append(names, name)
+		}
+	}
 	b := newBench(t, 0, func(c *Config) { c.Cells.Dial = nil })
 	b.swap(b.content(1, func(c *routemap.Content) {
 		c.Cells[0].Endpoints = []string{"http://" + cell.Addr().String()}
-		for i := range tenants {
-			c.Entries = append(c.Entries, cellway.Entry{Key: cellway.Key(fmt.Sprintf("tenant-%d", i)), Cell: "cell-001"})
+		c.Cells[0].Admit = admit // so that each tenant is hashed
+		for i, tenant := range names {
+			if i%2 == 0 { // the others belong to their buckets
+				c.Entries = append(c.Entries, cellway.Entry{Key: cellway.Key(tenant), Cell: "cell-001"})
+			}
 		}
 	}))
 	s := b.rt.NewServer(engine.ServerConfig{})
@@ -64,7 +74,7 @@ func TestRoutedRequestsAllocateNothing(t *testing.T) {
 	defer c.Close()
 	request := make([][]byte, tenants)
 	for i := range request {
-		request[i] = fmt.Appendf(nil, "GET /orders/7?x=1 HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: test\r\nAccept: */*\r\nCookie: a=b\r\nX-Forwarded-For: 9.9.9.9\r\nX-Tenant-Id: tenant-%d\r\n\r\n", i)
+		request[i] = fmt.Appendf(nil, "GET /orders/7?x=1 HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: test\r\nAccept: */*\r\nCookie: a=b\r\nX-Forwarded-For: 9.9.9.9\r\nX-Tenant-Id: %s\r\n\r\n", names[i])
 	}
 	buf, turn := make([]byte, 4096), 0
 	one := func() {
@@ -85,6 +95,13 @@ func TestRoutedRequestsAllocateNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(3*tenants, one); n > 0 && !raceEnabled {
 		t.Errorf("%v allocations a request", n)
+	}
+	rules := map[routemap.Rule]int{}
+	for _, name := range names {
+		rules[b.rt.Map().Lookup(cellway.Key(name)).Rule]++
+	}
+	if rules[routemap.RuleKey] == 0 || rules[routemap.RuleBucket] == 0 {
+		t.Errorf("the tenants are found by %v", rules)
 	}
 	if f := figures(t, b.rt, "cell-001"); f.counted("") < 5*tenants {
 		t.Errorf("only %d went well", f.counted(""))
