@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type upFlags struct {
 	dir, fleet             string
 	control, listen, admin string
 	extractors             []string
+	asked                  bool // for these extractors
 	cells                  map[string]string
 	logLevel               slog.Level
 }
@@ -44,7 +46,10 @@ cellway cell add and cellway map assign.`,
 		Example: "  cellway up\n" +
 			"  cellway up --cell cell-001=http://127.0.0.1:9001 --cell cell-002=http://127.0.0.1:9002\n" +
 			"  cellway up --dir ./dev --extractor 'host:{tenant}.localhost'",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), u) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			u.asked = cmd.Flags().Changed("extractor")
+			return a.up(cmd.Context(), u)
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&u.dir, "dir", "", "folder for store, signing key and the router's maps; without, all ends with the process")
@@ -117,6 +122,9 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 		if err != nil {
 			return err
 		}
+		if want, err := u.wanted(); err == nil && u.asked && !slices.Equal(fleet.Extractors, want) {
+			fmt.Fprintf(a.err, "cellway: the fleet in %s has other extractors already, and keeps them; to change them: cellway --url %s fleet set --extractor …\n", dir, control.URL())
+		}
 		args := []string{
 			"--fleet", fleet.Name, "--source", control.URL(), "--keyring", keyring, "--state-dir", state, "--router-id", "up",
 			"--listen", u.listen, "--admin", u.admin, "--drain-wait", "0s", "--drain-timeout", "2s", "--drain-spread", "0s",
@@ -140,6 +148,18 @@ func settled(addr string) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
+// wanted returns the extractors that were asked for.
+func (u upFlags) wanted() (all []cellway.Extractor, err error) {
+	for _, text := range u.extractors {
+		x, err := parseExtractor(text)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
 // prepare makes the fleet, the cells and the first map, as far as they are not
 // there.
 func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
@@ -151,12 +171,8 @@ func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
 	fleet, err := cl.Fleet(ctx)
 	if errors.Is(err, cellway.ErrNotFound) {
 		in := api.FleetSettings{Name: u.fleet, Mapping: "buckets"}
-		for _, text := range u.extractors {
-			x, err := parseExtractor(text)
-			if err != nil {
-				return fleet, usageError{err}
-			}
-			in.Extractors = append(in.Extractors, x)
+		if in.Extractors, err = u.wanted(); err != nil {
+			return fleet, err
 		}
 		var made api.FleetChange
 		made, err = cl.PutFleet(ctx, in, client.Write{})
@@ -174,7 +190,7 @@ func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
 			})
 		}
 		if err != nil {
-			return fleet, fmt.Errorf("cell %s: %w", id, err)
+			return fleet, err // it names the cell
 		}
 	}
 	status, err := cl.MapStatus(ctx)
