@@ -49,8 +49,10 @@ func TestCacheKeepsWhatFits(t *testing.T) {
 		}
 	}
 	all()
-	// Two allocations for each hand that was displaced; some are by chance.
-	if allocs := testing.AllocsPerRun(10, all); allocs > 10 {
+	// Where five or more meet in four places, each is displaced, at two allocations.
+	// That is so once in six seeds, and six times in ten million; a cache with one
+	// place for each hash would make about 120.
+	if allocs := testing.AllocsPerRun(10, all); allocs > 60 {
 		t.Errorf("512 hands in 4,096 places displace each other: %v allocations", allocs)
 	}
 }

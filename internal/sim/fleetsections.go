@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // cases are the scenarios in order, with their titles and what they mean.
@@ -102,25 +103,25 @@ func (r *FleetReport) storms() (Plot, string) {
 		Title: "Tries, and answers in time, over the capacity of the cell", Unit: "times the capacity",
 		End: fmt.Sprintf("%d s", r.Config.Storm.Seconds),
 	}
-	note := ""
+	var note strings.Builder
 	for _, c := range r.Storms {
 		plot.Lines = append(plot.Lines, Line{c.Name + ": tries", c.Offered}, Line{c.Name + ": answers", c.Served})
 		how := fmt.Sprintf("well again %s min after the outage began", Number(c.Minutes))
 		if !c.Recovers {
 			how = "not well again in the time played"
 		}
-		note += fmt.Sprintf("%s: at most %s tries a request, %s. ", upper(c.Name), Number(c.Amplification), how)
+		note.WriteString(fmt.Sprintf("%s: at most %s tries a request, %s. ", upper(c.Name), Number(c.Amplification), how))
 	}
-	return plot, note[:len(note)-1]
+	return plot, note.String()[:len(note.String())-1]
 }
 
 func join(all []int) string {
-	text := ""
+	var text strings.Builder
 	for i, n := range all {
 		if i > 0 {
-			text += ", "
+			text.WriteString(", ")
 		}
-		text += strconv.Itoa(n)
+		text.WriteString(strconv.Itoa(n))
 	}
-	return text
+	return text.String()
 }

@@ -46,7 +46,7 @@ const mostLabel = 44
 // wrapped breaks a label into lines, between words.
 func wrapped(label string) []string {
 	lines := []string{""}
-	for _, word := range strings.Fields(label) {
+	for word := range strings.FieldsSeq(label) {
 		last := &lines[len(lines)-1]
 		switch {
 		case *last == "":
