@@ -115,8 +115,14 @@ func isFolder(dir string) error {
 	return nil
 }
 
+// ErrUnwritable says of a state folder that its disk takes nothing now, as one
+// that is full. A router starts with it, and serves what it holds.
+var ErrUnwritable = errors.New("the disk can't be written to")
+
 // CheckStore reports why dir could not be used as a state folder. It writes a
 // file there and removes it, and may be called while a router uses the folder.
+// The error wraps [ErrUnwritable] if only the writing failed, for another reason
+// than that it is not permitted.
 func CheckStore(dir string) error {
 	if err := isFolder(dir); err != nil {
 		return err
@@ -126,8 +132,11 @@ func CheckStore(dir string) error {
 		return fmt.Errorf("state folder %s: %w", dir, err)
 	}
 	defer d.Close()
-	if err := writeWhole(d, "check", []byte("ok\n")); err != nil {
+	switch err := writeWhole(d, "check", []byte("ok\n")); {
+	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("state folder %s: %w", dir, err)
+	case err != nil:
+		return fmt.Errorf("state folder %s: %w: %w", dir, ErrUnwritable, err)
 	}
 	if err := d.Remove("check"); err != nil {
 		return fmt.Errorf("state folder %s: %w", dir, err)

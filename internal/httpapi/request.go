@@ -67,7 +67,7 @@ func (q *request) done() error {
 			q.wrong("header %s is given %d times: %w", name, n, cellway.ErrInvalid)
 		}
 	}
-	if !q.read && (q.ContentLength > 0 || len(q.TransferEncoding) > 0) {
+	if !q.read && (q.ContentLength != 0 || len(q.TransferEncoding) > 0) {
 		q.wrong("this takes no body; a DELETE says why in the query, as reason: %w", cellway.ErrInvalid)
 	}
 	return q.err

@@ -6,12 +6,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // authorities are the certificates in a file that is read again when it
@@ -45,7 +45,7 @@ func (a *authorities) pool() *x509.CertPool { return a.now.Load() }
 // load reads the file and takes it into use if it differs from what is, or if
 // it must.
 func (a *authorities) load(must bool) (changed bool, err error) {
-	pem, err := os.ReadFile(a.path)
+	pem, err := regular.Read(a.path, maxPEM)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", a.setting, err)
 	}

@@ -79,7 +79,11 @@ func (s *settings) checkAll(stdout io.Writer) error {
 		in.creds.Close()
 	}
 	errs := []error{invalid, unread}
-	if err := feed.CheckStore(s.stateDir); err != nil {
+	switch err := feed.CheckStore(s.stateDir); {
+	case errors.Is(err, feed.ErrUnwritable):
+		// A router with a map on such a disk serves all the same.
+		in.doubts = append(in.doubts, fmt.Errorf("state-dir: %w", err))
+	case err != nil:
 		errs = append(errs, fmt.Errorf("state-dir: %w", err))
 	}
 	for key, all := range map[string][]string{"listen": s.listen.all, "listen-tls": s.listenTLS.all, "admin": {s.admin}} {
