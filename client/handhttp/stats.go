@@ -29,7 +29,7 @@ type Stats struct {
 	SetAside   uint64 // times that a member was set aside
 	Misdealt   uint64 // answers that said that the hand was an old one
 
-	Budget float64 // retries and hedges that the cell could pay for now
+	Budget float64 // retries and hedges that the cell could pay for at this moment
 }
 
 // Stats returns the counts.

@@ -49,7 +49,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 	err := root.ExecuteContext(ctx)
 	if lost := a.out.Err(); lost != nil && !errors.Is(err, lost) {
 		// What the command did is done, but who asked for it can't read so.
-		err = errors.Join(err, lost)
+		if err == nil {
+			err = lost
+		} else {
+			err = errors.Join(err, lost)
+		}
 	}
 	return a.report(err)
 }

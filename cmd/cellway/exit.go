@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -192,7 +193,11 @@ func (a *app) refusal(e *client.Error) refusal {
 func (a *app) again(flag string, value ...string) string {
 	out := []string{"cellway"}
 	skip := false
-	for _, arg := range a.args {
+	args, named := a.args, []string(nil)
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, named = args[:i], args[i:] // behind it there are names only
+	}
+	for _, arg := range args {
 		switch {
 		case skip:
 			skip = false
@@ -206,7 +211,7 @@ func (a *app) again(flag string, value ...string) string {
 	if flag != "" {
 		out = append(out, flag)
 	}
-	return shell.Join(append(out, value...))
+	return shell.Join(slices.Concat(out, value, named))
 }
 
 // some lists the first of many names.

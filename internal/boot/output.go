@@ -54,9 +54,10 @@ func (e *lostOutput) Unwrap() error { return e.error }
 // it has enough: what a shell says of one that died of a broken pipe.
 const Hung = 128 + 13
 
-// HungUp reports whether err is that of an [Output] that nobody reads any more.
-// By convention a program says nothing then and ends.
+// HungUp reports whether err is that of an [Output] that nobody reads any more,
+// and nothing else. By convention a program says nothing then and ends. An error
+// that only wraps it says more, as that a secret is lost, and is to be told.
 func HungUp(err error) bool {
-	lost, ok := errors.AsType[*lostOutput](err)
+	lost, ok := err.(*lostOutput)
 	return ok && errors.Is(lost, syscall.EPIPE)
 }

@@ -61,6 +61,9 @@ func TestAReaderThatHungUpIsToldApart(t *testing.T) {
 	if HungUp(fmt.Errorf("a cell: %w", syscall.EPIPE)) {
 		t.Error("another broken connection is taken for the output's")
 	}
+	if HungUp(fmt.Errorf("a secret is lost: %w", out.Err())) {
+		t.Error("what says more than that is not told")
+	}
 	if out.Unwrap() != w {
 		t.Error("what it writes to is another")
 	}

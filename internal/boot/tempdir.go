@@ -29,12 +29,31 @@ func TempDir(prefix string) (dir string, remove func() error, err error) {
 		return "", nil, errors.Join(fmt.Errorf("folder %s: %w", dir, err), os.RemoveAll(dir))
 	}
 	return dir, func() error {
-		err := os.RemoveAll(dir)
+		err := removeMarked(dir)
 		if owner != nil {
 			err = errors.Join(err, owner.Close()) // not before: another process would sweep it, too
 		}
 		return err
 	}, nil
+}
+
+// removeMarked removes a folder, its mark last: one without a mark would stay for
+// ever, should the process be killed meanwhile.
+func removeMarked(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs error
+	for _, e := range entries {
+		if e.Name() != ownerName {
+			errs = errors.Join(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if errs != nil {
+		return errs
+	}
+	return os.RemoveAll(dir)
 }
 
 // own marks dir as this process's until the process ends or the mark is closed;
@@ -84,6 +103,6 @@ func sweepOne(dir string) {
 	}
 	defer f.Close()
 	if locked, err := tryLock(f); err == nil && locked {
-		_ = os.RemoveAll(dir) // what stays is tried again at the next start
+		_ = removeMarked(dir) // what stays is tried again at the next start
 	}
 }

@@ -4,6 +4,7 @@ package boot
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,6 +63,22 @@ func there(t *testing.T, path string) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// A folder that can't be removed whole keeps its mark, to be tried again.
+func TestTheMarkGoesLast(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("nothing keeps root from removing a file")
+	}
+	dir := t.TempDir()
+	fixed := filepath.Join(dir, "fixed")
+	if err := errors.Join(os.Mkdir(fixed, 0o700), os.WriteFile(filepath.Join(fixed, "file"), nil, 0o600), os.WriteFile(filepath.Join(dir, ownerName), nil, 0o600), os.Chmod(fixed, 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(fixed, 0o700)
+	if err := removeMarked(dir); err == nil || !there(t, filepath.Join(dir, ownerName)) {
+		t.Errorf("%v, and the mark is there: %t", err, there(t, filepath.Join(dir, ownerName)))
+	}
 }
 
 func TestTheFoldersOfKilledProcessesGoAtTheNextStart(t *testing.T) {

@@ -60,6 +60,22 @@ func NewDirSink(dir string) (*DirSink, error) {
 	return &DirSink{root: root, whole: map[routemap.Digest]bool{}}, nil
 }
 
+// CheckDirSink reports why dir could not be used as the directory of a [DirSink].
+// It makes nothing there.
+func CheckDirSink(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a folder: %w", dir, cellway.ErrInvalid)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = regular.Read(path.Join(dir, manifestName), routemap.MaxManifest); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 func (d *DirSink) String() string { return "directory " + d.root.Name() }
 
 // Close releases the directory.

@@ -70,7 +70,7 @@ type standing struct {
 // look reads where the store stands and brings memory up to it. Only the
 // publisher calls it.
 func (s *Service) look(ctx context.Context) (st standing, err error) {
-	seen, journal := s.head.Load(), s.journal.Load()
+	seen, journal, waits := s.head.Load(), s.journal.Load(), s.restored.Load()
 	parent := s.hub.newest()
 	var foreign *versionRecord
 	var end uint64
@@ -105,7 +105,7 @@ func (s *Service) look(ctx context.Context) (st standing, err error) {
 	if st.head.Seq != seen.seq || st.head.Chain != seen.chain || end < journal {
 		return st, s.catchUp(ctx)
 	}
-	s.noteRestored(st.head)
+	s.restored.CompareAndSwap(waits, st.head.Restored) // whoever has changed it knows better
 	return st, nil
 }
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/control"
 )
 
 // Check finds all that is wrong with c and with the files that it names. It
@@ -26,11 +26,7 @@ func (c Config) Check() error {
 	bad("tls", err)
 	bad("store", c.checkState())
 	if c.PublishDir != "" {
-		info, err := os.Stat(c.PublishDir)
-		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a folder: %w", c.PublishDir, cellway.ErrInvalid)
-		}
-		bad("publish-dir", err)
+		bad("publish-dir", control.CheckDirSink(c.PublishDir))
 	}
 	addr, err := net.ResolveTCPAddr("tcp", c.listen())
 	bad("listen", err)
@@ -47,7 +43,7 @@ func (c Config) Check() error {
 // checkState is [Config.prepare] and the reading of keys, without making any.
 func (c Config) checkState() error {
 	if c.Store == Memory {
-		return nil
+		return readable(c.Keys)
 	}
 	store, err := exists(c.Store)
 	if err != nil {
@@ -63,8 +59,8 @@ func (c Config) checkState() error {
 			return err
 		case !first && store:
 			return keyGone(c.Store, c.Keys[0])
-		case !first:
-			return nil // it is made with the store
+		case !first: // it is made with the store
+			return readable(c.Keys[1:])
 		}
 	}
 	_, err = c.signers()

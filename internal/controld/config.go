@@ -130,6 +130,10 @@ func (c Config) prepare() (create bool, err error) {
 	case !c.Init:
 		return false, missing("store", c.Store)
 	case !key:
+		// Nothing is made of an init that can't be whole.
+		if err := readable(c.Keys[1:]); err != nil {
+			return false, err
+		}
 		return true, NewKeyFile(first, rand.Reader)
 	}
 	return true, nil // a key made before, on purpose, as for routers that know it already

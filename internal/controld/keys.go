@@ -119,6 +119,16 @@ func (c Config) signers() ([]routemap.Signer, error) {
 	return all, nil
 }
 
+// readable reports the first file that holds no signing key.
+func readable(keys []string) error {
+	for _, path := range keys {
+		if _, err := ReadKeyFile(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // keyring is what routers must trust.
 func keyring(signers []routemap.Signer) routemap.Keyring {
 	var ring routemap.Keyring

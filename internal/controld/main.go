@@ -76,19 +76,21 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if p.lines != nil {
 			p.lines.Flush(time.Second)
 		}
+		last := boot.NewLines(stderr, nil) // a reader that is stuck is not waited for
+		defer last.Flush(time.Second)
 		if err == nil || errors.Is(err, errHelp) {
 			err = p.out.Err()
 		}
 		switch {
 		case err == nil:
 			return exitOK
-		case boot.HungUp(p.out.Err()):
+		case boot.HungUp(err):
 			return boot.Hung
 		case errors.As(err, new(usageError)):
-			fmt.Fprintf(stderr, "cellway-control: %v\nrun \"cellway-control %s -h\" for help\n", err, name)
+			fmt.Fprintf(last, "cellway-control: %v\nrun \"cellway-control %s -h\" for help\n", err, name)
 			return exitUsage
 		}
-		fmt.Fprintf(stderr, "cellway-control: %v\n", err)
+		fmt.Fprintf(last, "cellway-control: %v\n", err)
 		return exitFailed
 	}
 	fmt.Fprintf(stderr, "cellway-control: there is no command %q; run \"cellway-control -h\" for help\n", name)

@@ -75,7 +75,7 @@ func (p *program) token(ctx context.Context, args []string) (err error) {
 	}
 	_, err = fmt.Fprintln(file, secret)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return w.lost(t, err)
+		return errors.Join(w.lost(t, err), os.Remove(w.out)) // half a secret would stand in the way of another
 	}
 	fmt.Fprintf(p.out, "token %s for %s (%s) is in %s\n", t.ID, t.Name, t.Role, w.out)
 	return nil
@@ -90,7 +90,11 @@ func (w tokenWish) make(ctx context.Context, cfg Config, role control.Role) (t c
 	if err != nil {
 		return t, "", err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	defer func() {
+		if cerr := st.Close(); cerr != nil {
+			cfg.log().Warn("store not closed cleanly", "error", cerr) // what was written is there all the same
+		}
+	}()
 	// Nothing is published here, so nothing is signed by this key.
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -176,7 +176,7 @@ func (c *client) took(n int) (more bool) {
 }
 
 // quiet gives the memory back between two requests. A read that came short is
-// trusted to have been the last for now, which saves one that would find nothing.
+// trusted to have been the last, which saves one that would find nothing.
 // The poller will tell of bytes that come later, but not of an end that came with
 // these: see peekIdle.
 func (c *client) quiet() {

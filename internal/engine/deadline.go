@@ -56,7 +56,7 @@ func callTimeout(h http.Header) (time.Duration, bool) {
 		unit = time.Nanosecond
 	}
 	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || unit == 0 || digits[0] == '+' {
+	if err != nil || unit == 0 {
 		return 0, false
 	}
 	return min(time.Duration(n), endless(-1)/unit) * unit, true

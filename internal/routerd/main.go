@@ -24,7 +24,9 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return boot.Hung
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "cellway-router: %v\n", err)
+		last := boot.NewLines(stderr, nil) // a reader that is stuck is not waited for
+		fmt.Fprintf(last, "cellway-router: %v\n", err)
+		last.Flush(time.Second)
 		return 1
 	}
 	return 0
