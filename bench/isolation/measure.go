@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/cellway/cellway/bench/internal/fleet"
+	"github.com/cellway/cellway/bench/internal/openload"
 	"github.com/cellway/cellway/internal/demo/proc"
 )
 
@@ -31,35 +30,18 @@ const (
 	same    = "healthy" // in both halves
 )
 
-// A quantiles value is of the good cells' requests.
-type quantiles struct {
-	P50MS float64 `json:"p50_ms"`
-	P99MS float64 `json:"p99_ms"`
-}
-
 // A verdict is the median over the pairs of one kind.
 type verdict struct {
-	Name       string    `json:"name"` // what the fourth cell was
-	Pairs      int       `json:"pairs"`
-	Healthy    quantiles `json:"healthy"`
-	Bad        quantiles `json:"bad"`
-	P50Ratio   float64   `json:"p50_ratio"`
-	P99Ratio   float64   `json:"p99_ratio"`
-	P99AddedMS float64   `json:"p99_added_ms"`
-	Failures   int       `json:"failures"` // of requests for the good cells, in all windows
-	Fourth     tally     `json:"fourth"`   // requests for the fourth cell while it was bad, by what became of them
-	Meets      bool      `json:"meets"`    // p99 <= 1.1 x or + 0.5 ms, whichever is larger, and no failure
-}
-
-// A tally counts outcomes.
-type tally map[string]int
-
-func (t tally) String() string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(t)) {
-		parts = append(parts, fmt.Sprintf("%s %d", k, t[k]))
-	}
-	return strings.Join(parts, ", ")
+	Name       string             `json:"name"` // what the fourth cell was
+	Pairs      int                `json:"pairs"`
+	Healthy    openload.Quantiles `json:"healthy"`
+	Bad        openload.Quantiles `json:"bad"`
+	P50Ratio   float64            `json:"p50_ratio"`
+	P99Ratio   float64            `json:"p99_ratio"`
+	P99AddedMS float64            `json:"p99_added_ms"`
+	Failures   int                `json:"failures"` // of requests for the good cells, in all windows
+	Fourth     openload.Tally     `json:"fourth"`   // requests for the fourth cell while it was bad, by what became of them
+	Meets      bool               `json:"meets"`    // p99 <= 1.1 x or + 0.5 ms, whichever is larger, and no failure
 }
 
 // The budget.
@@ -80,8 +62,8 @@ func measure(ctx context.Context, p plan, stderr io.Writer) (rep report, err err
 	ended := make(chan error, 1)
 	go func() { ended <- group.Run(running) }()
 	defer func() { stop(); err = errors.Join(err, <-ended) }()
-	rep = report{Pairs: p.pairs, WindowMS: p.window.Milliseconds(), Rate: p.rate, BadRate: p.badRate, CPUs: runtime.NumCPU(), Load: loadAverage(), Meets: true}
-	f, err := startFleet(ctx, group, dir)
+	rep = report{Pairs: p.pairs, WindowMS: p.window.Milliseconds(), Rate: p.rate, BadRate: p.badRate, CPUs: runtime.NumCPU(), Load: fleet.LoadAverage(), Meets: true}
+	f, err := startRig(ctx, group, dir)
 	if err != nil {
 		return rep, err
 	}
@@ -91,7 +73,7 @@ func measure(ctx context.Context, p plan, stderr io.Writer) (rep report, err err
 		if i == cells-1 {
 			limit = 2 * time.Second
 		}
-		m.sources = append(m.sources, newSource(f.url, i, limit))
+		m.sources = append(m.sources, openload.New(f.url, i, limit))
 	}
 	if err := f.healthy(ctx); err != nil {
 		return rep, err
@@ -133,15 +115,15 @@ func quiet(v verdict) bool {
 // A meter measures windows.
 type meter struct {
 	plan    plan
-	fleet   *fleet
-	sources []*source // the last is of the fourth cell
+	fleet   *rig
+	sources []*openload.Source // the last is of the fourth cell
 }
 
 // A window is what one window gave.
 type window struct {
-	quantiles
+	openload.Quantiles
 	failures int
-	fourth   tally
+	fourth   openload.Tally
 }
 
 // A pair is a window with the fourth cell healthy, and one with it as it may be.
@@ -181,14 +163,14 @@ func (m *meter) half(ctx context.Context, kind string) (w window, err error) {
 	if err != nil {
 		return w, err
 	}
-	all := make([][]outcome, cells)
+	all := make([][]openload.Outcome, cells)
 	var sending sync.WaitGroup
 	for i, s := range m.sources {
 		rate := m.plan.rate / (cells - 1)
 		if i == cells-1 {
 			rate = m.plan.badRate
 		}
-		sending.Go(func() { all[i] = s.send(ctx, rate, m.plan.window) })
+		sending.Go(func() { all[i] = s.Send(ctx, rate, m.plan.window) })
 	}
 	sending.Wait()
 	if err := mend(); err != nil {
@@ -197,44 +179,32 @@ func (m *meter) half(ctx context.Context, kind string) (w window, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return w, err
 	}
-	w.fourth = tally{}
+	w.fourth = openload.Tally{}
 	for _, o := range all[cells-1] {
-		w.fourth[o.said]++
+		w.fourth[o.Said]++
 	}
 	var took []time.Duration
 	for _, outcomes := range all[:cells-1] {
 		for _, o := range outcomes {
-			took = append(took, o.took)
-			if o.said != "200" {
+			took = append(took, o.Took)
+			if o.Said != openload.OK {
 				w.failures++
 			}
 		}
 	}
-	w.quantiles = quantilesOf(took)
+	w.Quantiles = openload.QuantilesOf(took)
 	return w, m.fleet.healthy(ctx)
-}
-
-func quantilesOf(took []time.Duration) quantiles {
-	slices.Sort(took)
-	at := func(q float64) float64 {
-		if len(took) == 0 {
-			return 0
-		}
-		i := max(int(math.Ceil(q*float64(len(took))))-1, 0)
-		return float64(took[i].Microseconds()) / 1000
-	}
-	return quantiles{at(0.5), at(0.99)}
 }
 
 // judge takes the medians over pairs and holds them against the budget.
 func judge(kind string, pairs []pair) verdict {
-	v := verdict{Name: kind, Pairs: len(pairs), Fourth: tally{}}
+	v := verdict{Name: kind, Pairs: len(pairs), Fourth: openload.Tally{}}
 	over := func(f func(pair) float64) float64 {
 		var all []float64
 		for _, p := range pairs {
 			all = append(all, f(p))
 		}
-		return median(all)
+		return openload.Median(all)
 	}
 	for _, p := range pairs {
 		v.Failures += p.healthy.failures + p.bad.failures
@@ -242,32 +212,11 @@ func judge(kind string, pairs []pair) verdict {
 			v.Fourth[k] += n
 		}
 	}
-	v.Healthy = quantiles{over(func(p pair) float64 { return p.healthy.P50MS }), over(func(p pair) float64 { return p.healthy.P99MS })}
-	v.Bad = quantiles{over(func(p pair) float64 { return p.bad.P50MS }), over(func(p pair) float64 { return p.bad.P99MS })}
+	v.Healthy = openload.Quantiles{P50MS: over(func(p pair) float64 { return p.healthy.P50MS }), P99MS: over(func(p pair) float64 { return p.healthy.P99MS })}
+	v.Bad = openload.Quantiles{P50MS: over(func(p pair) float64 { return p.bad.P50MS }), P99MS: over(func(p pair) float64 { return p.bad.P99MS })}
 	v.P50Ratio = over(func(p pair) float64 { return p.bad.P50MS / p.healthy.P50MS })
 	v.P99Ratio = over(func(p pair) float64 { return p.bad.P99MS / p.healthy.P99MS })
 	v.P99AddedMS = over(func(p pair) float64 { return p.bad.P99MS - p.healthy.P99MS })
 	v.Meets = (v.P99Ratio <= maxRatio || v.P99AddedMS <= maxAddedMS) && v.Failures == 0
 	return v
-}
-
-func median(all []float64) float64 {
-	slices.Sort(all)
-	n := len(all)
-	if n%2 == 1 {
-		return all[n/2]
-	}
-	return (all[n/2-1] + all[n/2]) / 2
-}
-
-// loadAverage returns the machine's, "" where it does not tell.
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
-	}
-	if f := strings.Fields(string(text)); len(f) >= 3 {
-		return strings.Join(f[:3], " ")
-	}
-	return ""
 }

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cellway/cellway/bench/internal/fleet"
 )
 
 func main() {
@@ -171,7 +173,7 @@ func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if err := gather(ctx, o, dir, &rep, stderr); err != nil {
 		return err
 	}
-	rep.Load = loadAverage()
+	rep.Load = fleet.LoadAverage()
 	b, err := newBench(ctx, o.plan, dir, stderr)
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/cellway/cellway/bench/internal/fleet"
 )
 
 // A plan says what is measured, and how.
@@ -55,7 +57,7 @@ type run struct {
 
 // newBench writes the files that all proxies read, and starts the cells.
 func newBench(ctx context.Context, p plan, dir string, stderr io.Writer) (*bench, error) {
-	addrs, err := freeAddresses(cells)
+	addrs, err := fleet.FreeAddresses(cells)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +106,7 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 		return r, err
 	}
 	defer os.RemoveAll(scratch)
-	addrs, err := freeAddresses(3)
+	addrs, err := fleet.FreeAddresses(3)
 	if err != nil {
 		return r, err
 	}

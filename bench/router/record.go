@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cellway/cellway/bench/internal/fleet"
 )
 
 // suite is what all connections over TLS must use, or their costs could not be
@@ -61,7 +63,7 @@ func dialTLS(addr string, roots *x509.CertPool) (fd int, s *secured, err error) 
 	}
 	var keys strings.Builder
 	c := tls.Client(&byRecord{Conn: conn}, &tls.Config{
-		RootCAs: roots, ServerName: certificateName, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, KeyLogWriter: &keys,
+		RootCAs: roots, ServerName: fleet.CertificateName, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, KeyLogWriter: &keys,
 	})
 	if err := c.Handshake(); err != nil {
 		return 0, nil, err

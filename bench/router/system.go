@@ -5,8 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,38 +161,6 @@ func (p place) start(cmd *exec.Cmd) error {
 		return nil
 	}
 	return err
-}
-
-// freeAddresses returns n loopback addresses where nobody listens, with ports
-// below those of outgoing connections, which could otherwise take them.
-func freeAddresses(n int) (found []string, err error) {
-	const low, high = 12_000, 20_000
-	for _, offset := range rand.Perm(high - low) {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(low+offset))
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue // in use
-		}
-		if err := l.Close(); err != nil {
-			return nil, err
-		}
-		if found = append(found, addr); len(found) == n {
-			return found, nil
-		}
-	}
-	return nil, fmt.Errorf("found %d free ports from %d to %d, of %d needed", len(found), low, high, n)
-}
-
-// loadAverage returns the machine's, "" where it does not tell.
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
-	}
-	if f := strings.Fields(string(text)); len(f) >= 3 {
-		return strings.Join(f[:3], " ")
-	}
-	return ""
 }
 
 // processor returns what the machine's processor calls itself.
