@@ -15,6 +15,8 @@
 //   - [ReedSolomon] and [Quadruples], which are algebraic: stateful by one counter.
 //     The overlap and the exact capacity are proved by construction.
 //
+// All three are a [Dealer]: who sends requests need not know which it is.
+//
 // deal-1, here [Deal], is for resources of one process, such as [Queues],
 // [Limiters] and [Permits], whose number does not change while it runs.
 //
