@@ -84,7 +84,7 @@ func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 		return a.printDemo(r)
 	}
 	r, err := demo.Run(ctx, cfg)
-	if !printed && len(r.Acts) > 0 {
+	if !printed && (len(r.Acts) > 0 || r.CutOff != nil) {
 		err = errors.Join(err, a.printDemo(r))
 	}
 	switch {
@@ -101,7 +101,7 @@ func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 // printDemo prints the outcome of acts.
 func (a *app) printDemo(r report.Report) (err error) {
 	return errors.Join(a.show(r, func() {
-		if len(r.Acts) > 0 {
+		if len(r.Acts) > 0 || r.CutOff != nil {
 			err = r.Table(a.out, a.look().width)
 		}
 	}), err)

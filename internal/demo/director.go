@@ -38,6 +38,8 @@ type director struct {
 	version cellway.Version
 	owned   map[cellway.CellID]int
 	events  []view.Event
+	notice  string    // a word to who pressed a key
+	noticed time.Time // when
 }
 
 // A stage is the fleet that acts are played on.
@@ -267,7 +269,7 @@ func (d *director) next(ctx context.Context) error {
 	if !c.script && c.act.Name == drainAct {
 		hold = drainTime
 	}
-	now := &playing{cue: c, began: time.Now(), window: p.window, end: make(chan struct{})}
+	now := &playing{cue: c, began: time.Now(), window: max(p.window, hold), end: make(chan struct{})}
 	d.playing = now
 	d.mu.Unlock()
 	on := ""
@@ -289,6 +291,9 @@ func (d *director) next(ctx context.Context) error {
 	d.calm()
 	d.mu.Lock()
 	d.playing = nil
+	if err != nil && ctx.Err() != nil {
+		d.rep.CutOff = &report.CutOff{Name: c.act.Name, Target: c.target}
+	}
 	if err == nil {
 		d.rep.Add(out)
 		d.rep.Seconds = time.Since(d.began).Seconds()
@@ -308,7 +313,7 @@ func (d *director) next(ctx context.Context) error {
 	case !out.Contained:
 		verdict = "not contained"
 	}
-	d.tell(fmt.Sprintf("%s: touched %.1f %% of tenants, predicted %.1f %%: %s", out.Name, 100*out.TouchedShare, 100*out.PredictedShare, verdict))
+	d.tell(fmt.Sprintf("%s: touched %s of tenants, predicted %s: %s", out.Name, report.Percent(out.TouchedShare), report.Percent(out.PredictedShare), verdict))
 	return nil
 }
 
@@ -322,10 +327,19 @@ func elsewhere(a report.Act) (p99 time.Duration) {
 	return p99
 }
 
+// report returns what has come of the acts so far, and what of the script is
+// still to come.
 func (d *director) report() report.Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.rep
+	r := d.rep
+	r.Acts = slices.Clone(r.Acts)
+	for _, q := range d.queue {
+		if q.script {
+			r.NotPlayed = append(r.NotPlayed, q.act.Name)
+		}
+	}
+	return r
 }
 
 // maxEvents bounds the log that is kept for the view.

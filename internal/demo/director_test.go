@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/demo/act"
 	"github.com/cellway/cellway/internal/demo/load"
+	"github.com/cellway/cellway/internal/demo/orders"
 	"github.com/cellway/cellway/internal/demo/proc"
 	"github.com/cellway/cellway/internal/demo/view"
 )
@@ -182,6 +184,31 @@ func TestUEndsADrainAndSpaceEndsAnyAct(t *testing.T) {
 	}
 }
 
+func TestEveryKeyThatDoesNothingGetsAWord(t *testing.T) {
+	d := stillDirector(t)
+	for _, tc := range []struct{ key, says string }{
+		{"x", `"x" does nothing`}, {"up", `"up" does nothing`}, {"9", "no cell 9"}, {"0", "no cell 0"}, {"space", "no act"}, {"u", "no drain"},
+		{"k", "still starting"}, {"2", ""}, {"k", ""}, {"h", "hang-cell on cell-002 waits"},
+	} {
+		d.press(tc.key)
+		if got := d.state().Notice; (got == "") != (tc.says == "") || !strings.Contains(got, tc.says) {
+			t.Errorf("%q: it says %q, want %q", tc.key, got, tc.says)
+		}
+	}
+	d.noticed = d.noticed.Add(-time.Minute)
+	if got := d.state().Notice; got != "" {
+		t.Errorf("after a minute it still says %q", got)
+	}
+}
+
+func TestWhatWasNotPlayedIsInTheReport(t *testing.T) {
+	d := newDirector(Config{}, act.All()[:2])
+	d.queue = append(d.queue, cue{act: act.All()[2]}) // called for by a key
+	if got := strings.Join(d.report().NotPlayed, ","); got != "kill-cell,hang-cell" {
+		t.Errorf("not played: %s", got)
+	}
+}
+
 func TestTheStateShowsProcessesAndTheAct(t *testing.T) {
 	d := stillDirector(t)
 	d.chosen, d.owned["cell-002"] = "cell-002", 11
@@ -241,7 +268,20 @@ func TestABusyMachineIsLookedForWithNothingWrong(t *testing.T) {
 		busy  bool
 	}{{0, false}, {400 * time.Millisecond, true}} {
 		t.Run(tc.takes.String(), func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(tc.takes) }))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(tc.takes)
+				a := orders.Answer{Cell: "cell-001", Tenant: cellway.TenantID(r.Header.Get("X-Tenant-Id")), Order: &orders.Order{ID: "1"}}
+				a.Order.Tenant = a.Tenant
+				if r.Method == http.MethodPost {
+					if err := json.NewDecoder(r.Body).Decode(a.Order); err != nil {
+						t.Error(err)
+					}
+					w.WriteHeader(http.StatusCreated)
+				}
+				if err := json.NewEncoder(w).Encode(a); err != nil {
+					t.Log(err) // the load may have ended
+				}
+			}))
 			defer server.Close()
 			d := stillDirector(t)
 			if err := d.load.SetOwners(func(cellway.TenantID) cellway.CellID { return "cell-001" }); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellway/cellway/internal/demo/act"
 	"github.com/cellway/cellway/internal/demo/report"
 )
 
@@ -174,6 +175,9 @@ func TestAnInterruptedScriptIsAnErrorAndLeavesNothing(t *testing.T) {
 	rep, err := Run(ctx, Config{Path: path, Tenants: 60, For: time.Hour, Progress: progress})
 	if !errors.Is(err, context.Canceled) || len(rep.Acts) != 0 {
 		t.Errorf("got %d acts, %v", len(rep.Acts), err)
+	}
+	if c := rep.CutOff; c == nil || c.Name != "kill-cell" || c.Target != "cell-001" || len(rep.NotPlayed) != len(act.All())-1 {
+		t.Errorf("cut off: %+v, not played: %q", c, rep.NotPlayed)
 	}
 }
 

@@ -45,40 +45,68 @@ func keys(cells int) []view.Key {
 		view.Key{Press: "q", Does: "quit"})
 }
 
-// press hears of a key.
+// noticeTime is how long a word to who pressed a key stays.
+const noticeTime = 4 * time.Second
+
+// press hears of a key, and never leaves whoever pressed it without a word.
 func (d *director) press(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.notice, d.noticed = d.answer(key), time.Now()
+}
+
+// answer does what a key asks for and returns a word on it, or "" where that is
+// seen anyway. The caller holds mu.
+func (d *director) answer(key string) string {
 	cells := d.fleet.Cells()
-	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= min(9, len(cells)) {
+	if n, err := strconv.Atoi(key); err == nil {
+		if n < 1 || n > min(9, len(cells)) {
+			return fmt.Sprintf("there is no cell %d to choose", n)
+		}
 		d.chosen = cells[n-1]
-		return
+		return ""
 	}
 	now := d.playing
-	if now != nil && !now.ended && (key == "space" || key == "u" && now.act.Name == drainAct) {
-		now.ended = true
-		close(now.end)
-		return
+	switch {
+	case key == "space" && now == nil:
+		return "no act is being played that could be ended"
+	case key == "u" && (now == nil || now.act.Name != drainAct):
+		return "no drain is being played that could be undone"
+	case key == "space" || key == "u":
+		if !now.ended {
+			now.ended = true
+			close(now.end)
+		}
+		return now.act.Name + " ends"
 	}
 	for _, call := range calls {
-		if call.key != key || d.chosen == "" {
+		if call.key != key {
 			continue
+		}
+		if d.chosen == "" {
+			return "the fleet is still starting"
 		}
 		acts, err := act.Named(call.act)
 		if err != nil {
-			return // a test holds the table against the acts
+			return err.Error() // a test holds the table against the acts
 		}
 		c := cue{act: acts[0]}
+		word := c.act.Name
 		if c.act.Aimed {
 			c.target = d.chosen
+			word += " on " + string(c.target)
 		}
 		d.queue = append(d.queue, c)
 		select {
 		case d.wake <- struct{}{}:
 		default: // it looks anyway
 		}
-		return
+		if now == nil && len(d.queue) == 1 {
+			return ""
+		}
+		return word + " waits for its turn"
 	}
+	return fmt.Sprintf("%q does nothing; ? lists the keys", key)
 }
 
 // state is what the view shows now.
@@ -91,6 +119,9 @@ func (d *director) state() view.State {
 		Elapsed: time.Since(d.began), Tenants: len(d.runner.Tenants), Map: d.version, Chosen: d.chosen,
 		Results: slices.Clone(d.rep.Acts), Events: slices.Clone(d.events), Keys: keys(len(cells)),
 		Hints: d.hints(),
+	}
+	if time.Since(d.noticed) < noticeTime {
+		s.Notice = d.notice
 	}
 	for _, c := range d.fleet.Cells() {
 		row := view.Cell{Live: load.Live{Cell: c}, Owned: d.owned[c]}
@@ -116,7 +147,7 @@ func (d *director) state() view.State {
 		s.Parts = append(s.Parts, view.Part{Name: strings.ReplaceAll(o.Name, fleet.ControlName, "control plane"), Condition: condition(o)})
 	}
 	if now := d.playing; now != nil {
-		a := &view.Act{Name: now.act.Name, Title: now.act.Title, Target: now.target, Done: float64(time.Since(now.began)) / float64(now.window)}
+		a := &view.Act{Name: now.act.Name, Title: now.act.Title, Target: now.target, Played: time.Since(now.began), Window: now.window}
 		if now.record != nil {
 			a.Touched = now.record.Touched()
 		}

@@ -64,12 +64,20 @@ func TestLiveForgetsWhatIsOld(t *testing.T) {
 			for range 10 {
 				m.count("cell-001", time.Now(), 2*time.Millisecond, false)
 			}
-			m.count("cell-001", time.Now(), 4*time.Millisecond, true)
+			m.count("cell-001", time.Now(), 4*time.Millisecond, false)
+			m.count("cell-001", time.Now(), time.Microsecond, true)
 			time.Sleep(time.Second)
 		}
 		got := m.read(time.Now())
-		if len(got) != 1 || got[0].Requests != 11 || got[0].Errors != 1 || got[0].P50 < 2*time.Millisecond || got[0].P99 < 4*time.Millisecond {
+		if len(got) != 1 || got[0].Requests != 12 || got[0].Errors != 1 || got[0].P50 < 2*time.Millisecond || got[0].P99 < 4*time.Millisecond {
 			t.Errorf("at once: %+v", got)
+		}
+		for range 2000 {
+			m.count("cell-002", time.Now(), time.Microsecond, true)
+		}
+		time.Sleep(time.Second)
+		if got := m.read(time.Now()); got[1].Errors == 0 || got[1].P99 != 0 {
+			t.Errorf("a cell that refuses everybody at once has a p99: %+v", got[1])
 		}
 		time.Sleep(10 * time.Second)
 		if got := m.read(time.Now()); got[0].Requests != 0 || got[0].P99 != 0 {

@@ -12,9 +12,9 @@ import (
 // A Live is how a cell's tenants fare at present: over the last few seconds.
 type Live struct {
 	Cell     cellway.CellID
-	Requests float64 // per second
-	Errors   float64 // per second
-	P50, P99 time.Duration
+	Requests float64       // per second
+	Errors   float64       // per second
+	P50, P99 time.Duration // of what was answered well; 0 if nothing was
 }
 
 // window is how many whole seconds a Live looks back over.
@@ -30,7 +30,7 @@ type second struct {
 	at       int64 // unix time
 	requests int
 	errors   int
-	latency  histogram
+	latency  histogram // of what was answered well
 }
 
 func (m *meter) count(cell cellway.CellID, now time.Time, latency time.Duration, failed bool) {
@@ -50,9 +50,10 @@ func (m *meter) count(cell cellway.CellID, now time.Time, latency time.Duration,
 		*s = second{at: at}
 	}
 	s.requests++
-	s.latency.add(latency)
 	if failed {
-		s.errors++
+		s.errors++ // however quick
+	} else {
+		s.latency.add(latency)
 	}
 }
 

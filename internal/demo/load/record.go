@@ -34,7 +34,7 @@ type tenantCount struct {
 
 type cellCount struct {
 	requests, errors, slow int
-	latency                histogram
+	latency                histogram // of what was answered well
 	causes                 map[string]int
 }
 
@@ -67,8 +67,8 @@ type CellResult struct {
 	Requests int
 	Errors   int
 	Slow     int
-	Touched  int // tenants
-	P50, P99 time.Duration
+	Touched  int            // tenants
+	P50, P99 time.Duration  // of what was answered well; 0 if nothing was
 	Causes   map[string]int // failures by their kind
 }
 
@@ -108,7 +108,9 @@ func (r *Record) count(tenant int, latency time.Duration, cause string, rerouted
 	t, c := &r.tenants[tenant], r.cells[r.owner[tenant]]
 	t.requests++
 	c.requests++
-	c.latency.add(latency)
+	if cause == "" {
+		c.latency.add(latency) // a quick refusal is no good answer
+	}
 	t.worst = max(t.worst, latency)
 	if rerouted {
 		r.rerouted++

@@ -21,6 +21,17 @@ type Report struct {
 	Cells     int     `json:"cells"`
 	Tenants   int     `json:"tenants"`
 	Seconds   float64 `json:"seconds"` // from the first act's beginning to the last one's end
+	// CutOff is the act that was being played when the demo was ended: it has no
+	// outcome.
+	CutOff *CutOff `json:"cut_off,omitempty"`
+	// NotPlayed are the acts of the script that the demo did not come to.
+	NotPlayed []string `json:"not_played,omitempty"`
+}
+
+// A CutOff is an act that was not played to its end.
+type CutOff struct {
+	Name   string         `json:"name"`
+	Target cellway.CellID `json:"target"` // or ""
 }
 
 // An Act is the outcome of one act.
@@ -46,8 +57,8 @@ type Cell struct {
 	ID       cellway.CellID `json:"id"`
 	Requests int            `json:"requests"`
 	Errors   int            `json:"errors"`
-	P50MS    float64        `json:"p50_ms"`
-	P99MS    float64        `json:"p99_ms"`
+	P50MS    float64        `json:"p50_ms"`           // of what was answered well; 0 if nothing was
+	P99MS    float64        `json:"p99_ms"`           // the same
 	Touched  int            `json:"touched"`          // tenants
 	Causes   map[string]int `json:"causes,omitempty"` // of the errors
 }

@@ -166,11 +166,11 @@ func TestTheTablePutsTouchedBesidePredicted(t *testing.T) {
 	if err := r.Table(&b, 0); err != nil {
 		t.Fatal(err)
 	}
-	want := `act                  target   predicted touched tenants errors p99 there elsewhere  verdict
-kill-cell            cell-002    25.0 %  25.0 %       2      1     2.0 s     12 ms  contained
-control-plane-killed -            0.0 %  12.5 %       1      1         -     12 ms  NOT CONTAINED
+	want := `act                  target   predicted touched tenants errors p99 hit p99 rest  verdict
+kill-cell            cell-002    25.0 %  25.0 %       2      1   2.0 s    12 ms  contained
+control-plane-killed -            0.0 %  12.5 %       1      1       -    12 ms  NOT CONTAINED
   cell-001: tenants touched 1, errors 1, p99 12 ms, limit 1.0 s; 1 x 503 cell_unreachable
-shared-fate          cell-002    25.0 % 100.0 %       8      8     12 ms     12 ms  spread to all
+shared-fate          cell-002    25.0 % 100.0 %       8      8   12 ms    12 ms  spread to all
 
 1 of 2 acts contained.
 The worst touched 25.0 % of 8 tenants; 4 cells predict 1/4 = 25.0 %.
@@ -233,9 +233,50 @@ func TestTheTableFitsANarrowTerminal(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"contained", "spread to all", "p99 rest", "12.3 s"} {
+	for _, want := range []string{"contained", "spread to all", "p99 hit", "12.3 s"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+	b.Reset()
+	if err := r.Table(&b, 40); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 40 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if want := "hang-cell on cell-064\n  touched 100.0 %, predicted 100.0 %\n  contained\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
+
+// Whoever quits hears what of the script is not in the table.
+func TestTheSummaryTellsOfWhatWasNotPlayed(t *testing.T) {
+	r := Report{CutOff: &CutOff{Name: "kill-cell", Target: "cell-002"}, NotPlayed: []string{"hang-cell", "bad-deploy"}}
+	var b strings.Builder
+	if err := r.Table(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := "kill-cell on cell-002 was being played when the demo was ended: it has no outcome.\nNot played: hang-cell, bad-deploy.\n"
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+// One share reads alike wherever it is written, and a half is rounded up.
+func TestSharesAreRoundedUp(t *testing.T) {
+	for share, want := range map[float64]string{523.0 / 2000: "26.2 %", 0.3005: "30.1 %", 0: "0.0 %", 1: "100.0 %", 0.25: "25.0 %"} {
+		if got := Percent(share); got != want {
+			t.Errorf("%v: %s, want %s", share, got, want)
+		}
+	}
+}
+
+// Cells that refuse everybody at once have no latency to show.
+func TestNoLatencyIsADash(t *testing.T) {
+	if got := Latency(0); got != "-" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -6,50 +6,97 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/cellway/cellway/internal/demo/fit"
 )
 
-// roomy is how many columns a table with all figures takes.
-const roomy = 100
+// stacked is the width from which on an act takes one line and not two.
+const stacked = 64
 
 // Table writes the report for people, for a terminal of that many columns; 0 is
 // as many as it takes. A narrow one leaves out figures that the shares tell too.
 func (r *Report) Table(w io.Writer, width int) error {
 	b := &strings.Builder{}
-	narrow := width > 0 && width < roomy
-	if narrow {
-		fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %8s  %s\n", "act", "target", "predicted", "touched", "p99 hit", "p99 rest", "verdict")
-	} else {
-		fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %6s %9s %9s  %s\n",
-			"act", "target", "predicted", "touched", "tenants", "errors", "p99 there", "elsewhere", "verdict")
+	switch {
+	case len(r.Acts) == 0:
+	case width > 0 && width < stacked:
+		for _, a := range r.Acts {
+			b.WriteString(a.stack(width))
+		}
+		b.WriteString("\n")
+	default:
+		b.WriteString(r.table(width))
+		b.WriteString("\n")
 	}
-	for _, a := range r.Acts {
-		errors := 0
-		there, elsewhere := 0.0, 0.0
-		for _, c := range a.Cells {
-			errors += c.Errors
-			if c.ID == a.Target {
-				there = c.P99MS
-			} else {
-				elsewhere = max(elsewhere, c.P99MS)
-			}
-		}
-		target, hit, rest := cmp.Or(string(a.Target), "-"), latency(there, a.Target != ""), latency(elsewhere, true)
-		if narrow {
-			verdict, _, _ := strings.Cut(a.verdict(), ":")
-			fmt.Fprintf(b, "%-20s %-8s %9s %7s %7s %8s  %s\n", a.Name, target, percent(a.PredictedShare), percent(a.TouchedShare), hit, rest, verdict)
-		} else {
-			fmt.Fprintf(b, "%-20s %-8s %9s %7s %7d %6d %9s %9s  %s\n",
-				a.Name, target, percent(a.PredictedShare), percent(a.TouchedShare), a.Touched, errors, hit, rest, a.verdict())
-		}
-		if a.Contained == a.Control {
-			b.WriteString(a.excuse())
-		}
+	for _, l := range r.summary() {
+		b.WriteString(strings.Join(wrap(width, l), "\n") + "\n")
 	}
-	b.WriteString("\n")
-	b.WriteString(r.summary())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// table has a line for each act, and more for those that came out wrong.
+func (r *Report) table(width int) string {
+	columns := []fit.Column{
+		{Head: "act", Width: 20, Left: true}, {Head: "target", Width: 8, Left: true},
+		{Head: "predicted", Width: 9}, {Head: "touched", Width: 7}, {Head: "tenants", Width: 7, Rank: 3}, {Head: "errors", Width: 6, Rank: 4},
+		{Head: "p99 hit", Width: 7, Rank: 1}, {Head: "p99 rest", Width: 8, Rank: 2}, {Head: "verdict", Left: true, Wide: true},
+	}
+	var rows [][]string
+	for _, a := range r.Acts {
+		errors, hit, rest := a.figures()
+		verdict := a.verdict()
+		if width > 0 {
+			verdict, _, _ = strings.Cut(verdict, ":") // the summary says it in full
+		}
+		rows = append(rows, []string{a.Name, cmp.Or(string(a.Target), "-"), Percent(a.PredictedShare), Percent(a.TouchedShare),
+			strconv.Itoa(a.Touched), strconv.Itoa(errors), hit, rest, verdict})
+	}
+	head, lines := fit.Table(width, columns, rows)
+	b := &strings.Builder{}
+	fmt.Fprintln(b, head)
+	for i, l := range lines {
+		fmt.Fprintln(b, l)
+		if a := r.Acts[i]; a.Contained == a.Control {
+			b.WriteString(a.excuse(width))
+		}
+	}
+	return b.String()
+}
+
+// stack says what came of an act in narrow lines.
+func (a Act) stack(width int) string {
+	verdict, _, _ := strings.Cut(a.verdict(), ":")
+	title := a.Name
+	if a.Target != "" {
+		title += " on " + string(a.Target)
+	}
+	lines := []string{title}
+	for _, l := range fit.Flow(width-2, ", ", "touched "+Percent(a.TouchedShare), "predicted "+Percent(a.PredictedShare), verdict) {
+		lines = append(lines, "  "+l)
+	}
+	s := strings.Join(lines, "\n") + "\n"
+	if a.Contained == a.Control {
+		s += a.excuse(width)
+	}
+	return s
+}
+
+// figures returns what stands beside the shares: the failures, and the p99 of
+// what was answered well by the target and by the slowest of the others.
+func (a Act) figures() (errors int, hit, rest string) {
+	there, elsewhere := 0.0, 0.0
+	for _, c := range a.Cells {
+		errors += c.Errors
+		if c.ID == a.Target {
+			there = c.P99MS
+		} else {
+			elsewhere = max(elsewhere, c.P99MS)
+		}
+	}
+	return errors, Latency(there), Latency(elsewhere)
 }
 
 func (a Act) verdict() string {
@@ -68,22 +115,33 @@ func (a Act) verdict() string {
 }
 
 // excuse lists what failed where it should not have.
-func (a Act) excuse() string {
+func (a Act) excuse(width int) string {
 	b := &strings.Builder{}
 	for _, c := range a.Cells {
 		if c.ID == a.Target || c.Touched == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "  %s: tenants touched %d, errors %d, p99 %s, limit %s", c.ID, c.Touched, c.Errors, latency(c.P99MS, true), latency(a.LimitMS, true))
+		text := fmt.Sprintf("%s: tenants touched %d, errors %d, p99 %s, limit %s", c.ID, c.Touched, c.Errors, Latency(c.P99MS), Latency(a.LimitMS))
 		for _, cause := range slices.Sorted(maps.Keys(c.Causes)) {
-			fmt.Fprintf(b, "; %d x %s", c.Causes[cause], cause)
+			text += fmt.Sprintf("; %d x %s", c.Causes[cause], cause)
 		}
-		b.WriteString("\n")
+		for _, l := range wrap(width-2, text) {
+			b.WriteString("  " + l + "\n")
+		}
 	}
 	return b.String()
 }
 
-func (r *Report) summary() string {
+// wrap breaks a text between words; no width is as wide as it takes.
+func wrap(width int, text string) []string {
+	if width <= 0 {
+		return []string{text}
+	}
+	return fit.Flow(width, " ", strings.Fields(text)...)
+}
+
+// summary returns the sentences below the table.
+func (r *Report) summary() (lines []string) {
 	acts, contained, inconclusive := 0, 0, 0
 	worst := 0.0
 	for _, a := range r.Acts {
@@ -99,27 +157,44 @@ func (r *Report) summary() string {
 			inconclusive++
 		}
 	}
-	b := &strings.Builder{}
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if acts > 0 {
-		fmt.Fprintf(b, "%d of %d acts contained.\nThe worst touched %s of %d tenants; %d cells predict 1/%d = %s.\n",
-			contained, acts, percent(worst), r.Tenants, r.Cells, r.Cells, percent(1/float64(max(1, r.Cells))))
+		say("%d of %d acts contained.", contained, acts)
+		say("The worst touched %s of %d tenants; %d cells predict 1/%d = %s.", Percent(worst), r.Tenants, r.Cells, r.Cells, Percent(1/float64(max(1, r.Cells))))
 	}
 	if inconclusive > 0 {
-		fmt.Fprintf(b, "%d inconclusive: this machine is too busy.\nAnswers were late where nothing was wrong too; try again with more time (--for)\nor fewer tenants.\n", inconclusive)
+		say("%d inconclusive: this machine is too busy.", inconclusive)
+		say("Answers were late where nothing was wrong too; try again with more time (--for) or fewer tenants.")
 	}
 	for _, a := range r.Acts {
 		if a.Control {
-			fmt.Fprintf(b, "The same tenants on one shared stack: %s touched.\n", percent(a.TouchedShare))
+			say("The same tenants on one shared stack: %s touched.", Percent(a.TouchedShare))
 		}
 	}
-	return b.String()
+	if c := r.CutOff; c != nil {
+		on := ""
+		if c.Target != "" {
+			on = " on " + string(c.Target)
+		}
+		say("%s%s was being played when the demo was ended: it has no outcome.", c.Name, on)
+	}
+	if len(r.NotPlayed) > 0 {
+		say("Not played: %s.", strings.Join(r.NotPlayed, ", "))
+	}
+	return lines
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+// Percent writes a share for people. All of the demo writes shares with it, so
+// that one share reads alike everywhere.
+func Percent(share float64) string {
+	// A share such as 0.2615 is kept as a little more or less.
+	return fmt.Sprintf("%.1f %%", 100*share+1e-9)
+}
 
-func latency(ms float64, known bool) string {
+// Latency writes milliseconds for people; none, 0, is a dash.
+func Latency(ms float64) string {
 	switch {
-	case !known:
+	case ms <= 0:
 		return "-"
 	case ms < 10:
 		return fmt.Sprintf("%.1f ms", ms)

@@ -5,22 +5,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/cellway/cellway/internal/demo/fit"
 	"github.com/cellway/cellway/internal/demo/report"
 )
-
-// barWidth is that of the bars that show the share of failures.
-const barWidth = 20
-
-// rowWidth is that of a cell's row without its bar.
-const rowWidth = 73
-
-// p50Width is that of a column that narrow terminals do without.
-const p50Width = 10
-
-// noteWidth is that of a cell's note, which the bar leaves room for.
-const noteWidth = 17
 
 // minLog is how many lines of the log the played acts leave room for.
 const minLog = 4
@@ -32,31 +20,82 @@ type pen struct {
 	lines []string
 }
 
+// A squeeze is how much is left out to get into a low terminal. Each includes
+// those before it.
+type squeeze int
+
+const (
+	roomy   squeeze = iota
+	noHints         // without the commands to try
+	fewKeys         // without the list of keys
+	dense           // without empty lines
+	brief           // without the parts that are no cells, and with one line of what the act is
+)
+
 // Draw returns the picture of a state in at most height lines of at most width
-// columns, without colours if plain. What does not fit is cut off the log
-// first, then off the played acts; then the hints go, then the empty lines, then
-// the last of what is above the keys, which stay.
+// columns, without colours if plain. In a low terminal the log gives way first,
+// then the played acts, the hints, the list of keys, the empty lines and the
+// parts that are no cells; the way out stays. In a narrow one whole columns go.
 func Draw(s State, width, height int, plain bool) string {
-	head, foot := &pen{width: width, plain: plain}, &pen{width: width, plain: plain}
-	head.title(s)
-	head.act(s)
-	head.cells(s)
-	head.parts(s)
-	foot.keys(s)
-	hints := &pen{width: width, plain: plain}
-	hints.hints(s)
-	if len(head.lines)+len(foot.lines)+len(hints.lines) <= height {
-		foot.lines = append(foot.lines, hints.lines...)
+	var head, foot []string
+	for q := roomy; q <= brief; q++ {
+		head, foot = frame(s, width, plain, q)
+		if len(head)+len(foot) <= height {
+			break
+		}
 	}
-	if len(head.lines)+len(foot.lines) > height {
-		empty := func(line string) bool { return line == "" }
-		head.lines, foot.lines = slices.DeleteFunc(head.lines, empty), slices.DeleteFunc(foot.lines, empty)
-		head.lines = head.lines[:min(len(head.lines), max(0, height-len(foot.lines)))]
+	if over := len(head) + len(foot) - height; over > 0 {
+		head = head[:max(0, len(head)-over)]
 	}
-	head.results(s.Results, height-len(head.lines)-len(foot.lines)-minLog)
+	p := &pen{width: width, plain: plain, lines: head}
+	p.results(s.Results, height-len(head)-len(foot)-minLog)
 	log := &pen{width: width, plain: plain}
-	log.events(s.Events, height-len(head.lines)-len(foot.lines))
-	lines := append(append(head.lines, log.lines...), foot.lines...)
+	log.events(s.Events, height-len(p.lines)-len(foot))
+	return join(height, p.lines, log.lines, foot)
+}
+
+// frame draws what is above the played acts and the log, and what is below.
+func frame(s State, width int, plain bool, q squeeze) (head, foot []string) {
+	h, f := &pen{width: width, plain: plain}, &pen{width: width, plain: plain}
+	h.title(s)
+	h.act(s, q)
+	h.cells(s)
+	if q < brief {
+		h.parts(s)
+	}
+	f.notice(s)
+	switch {
+	case q < fewKeys:
+		f.keys(s)
+	case q == brief && s.Notice != "": // it has the place for a moment
+	default:
+		f.line(fit.Some(width, "   ", "  "+f.ink(bold, "q")+" quit", f.ink(bold, "?")+" what the keys do"))
+	}
+	if q < noHints {
+		f.hints(s)
+	}
+	if q >= dense {
+		empty := func(line string) bool { return line == "" }
+		return slices.DeleteFunc(h.lines, empty), slices.DeleteFunc(f.lines, empty)
+	}
+	return h.lines, f.lines
+}
+
+// DrawHelp returns what the keys do, in a terminal of that size.
+func DrawHelp(s State, width, height int, plain bool) string {
+	p := &pen{width: width, plain: plain}
+	p.line(p.ink(bold, "Cellway demo: the keys"))
+	p.keys(s)
+	if len(p.lines) < height-1 {
+		p.line()
+	}
+	p.line("  any key goes back")
+	return join(height, p.lines)
+}
+
+// join puts parts on top of each other and cuts off what is below the terminal.
+func join(height int, parts ...[]string) string {
+	lines := slices.Concat(parts...)
 	return strings.Join(lines[:min(len(lines), max(0, height))], "\n")
 }
 
@@ -81,55 +120,9 @@ func (p *pen) mood(m Mood, s string) string {
 	return p.ink(map[Mood]string{Well: green, Uneasy: yellow, Unwell: red, Withheld: dim}[m], s)
 }
 
-// line adds a line of pieces; what goes beyond the width is cut off, with an
-// ellipsis where it was.
+// line adds a line of pieces; words that go beyond the width are cut off.
 func (p *pen) line(pieces ...string) {
-	s := strings.Join(pieces, "")
-	if visible(strings.TrimRight(s, " ")) > p.width {
-		end := "…"
-		if p.width <= 0 {
-			end = ""
-		}
-		s = cut(s, max(0, p.width-1), end)
-	}
-	p.lines = append(p.lines, strings.TrimRight(s, " "))
-}
-
-// visible returns how many columns s takes: escapes take none, and every rune
-// that we write takes one.
-func visible(s string) int {
-	n := 0
-	for {
-		i := strings.IndexByte(s, '\x1b')
-		if i < 0 {
-			return n + utf8.RuneCountInString(s)
-		}
-		n += utf8.RuneCountInString(s[:i])
-		_, s, _ = strings.Cut(s[i:], "m")
-	}
-}
-
-// cut returns the first n columns of s and end, with all escapes of s.
-func cut(s string, n int, end string) string {
-	var b strings.Builder
-	for s != "" {
-		if s[0] == '\x1b' {
-			escape, rest, _ := strings.Cut(s, "m")
-			b.WriteString(escape + "m")
-			s = rest
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s)
-		switch {
-		case n > 0:
-			b.WriteRune(r)
-		case n == 0:
-			b.WriteString(end)
-		}
-		n--
-		s = s[size:]
-	}
-	return b.String()
+	p.lines = append(p.lines, fit.Cut(p.width, strings.Join(pieces, "")))
 }
 
 func (p *pen) title(s State) {
@@ -137,106 +130,118 @@ func (p *pen) title(s State) {
 	if s.Map != 0 {
 		version = s.Map.String()
 	}
-	p.line(p.ink(bold, "Cellway demo"), fmt.Sprintf("  %d cells, %s tenants, map %s, %s",
-		len(s.Cells), thousands(s.Tenants), version, clock(s.Elapsed)))
+	name := "Cellway demo"
+	p.line(p.ink(bold, name), "  ", fit.Some(p.width-len(name)-2, ", ",
+		clock(s.Elapsed), fmt.Sprintf("%d cells", len(s.Cells)), thousands(s.Tenants)+" tenants", "map "+version))
 	p.line()
 }
 
-func (p *pen) act(s State) {
-	if s.Act == nil {
+func (p *pen) act(s State, q squeeze) {
+	a := s.Act
+	if a == nil {
 		p.line(p.ink(dim, "no act is being played: press a key"))
 		p.line()
 		p.line()
 		return
 	}
-	name := s.Act.Name
-	if s.Act.Target != "" {
-		name += " on " + string(s.Act.Target)
+	name := a.Name
+	if a.Target != "" {
+		name += " on " + string(a.Target)
+	}
+	words := strings.Fields(a.Title)
+	if q < brief && len(words) > 0 {
+		words[0] = p.ink(cyan, name) + ": " + words[0]
+	} else {
+		words = []string{p.ink(cyan, name)}
+	}
+	for _, l := range fit.Flow(p.width, " ", words...) {
+		p.line(l)
 	}
 	next := ""
-	if len(s.Next) > 0 {
+	if n := len(s.Next); n > 0 && q < brief {
 		next = "next: " + s.Next[0]
-		if more := len(s.Next) - 1; more > 0 {
-			next += fmt.Sprintf(" and %d more", more)
+		if n > 1 {
+			next += fmt.Sprintf(" and %d more", n-1)
 		}
 	}
-	p.line(p.ink(cyan, name), ": "+s.Act.Title)
-	touched := fmt.Sprintf("  touched %s of %s", share(s.Act.Touched, s.Tenants), thousands(s.Tenants))
-	if s.Act.Target != "" {
-		touched += ", predicted " + share(s.Act.Predicted, s.Tenants)
-	} else {
-		touched += ", predicted nobody"
+	predicted := "predicted nobody"
+	if a.Target != "" {
+		predicted = "predicted " + share(a.Predicted, s.Tenants)
 	}
-	if barWidth+visible(touched)+3+visible(next) <= p.width {
-		p.line(p.bar(s.Act.Done, cyan), touched, "   ", p.ink(dim, next))
-	} else {
-		p.line(p.bar(s.Act.Done, cyan), touched)
-		p.line(p.ink(dim, next))
+	touched := fmt.Sprintf("touched %s of %s, %s", share(a.Touched, s.Tenants), thousands(s.Tenants), predicted)
+	if fit.Visible(touched) > p.width {
+		touched = fmt.Sprintf("touched %s, %s", share(a.Touched, s.Tenants), predicted)
+	}
+	for _, l := range fit.Flow(p.width, "   ", p.time(a), touched, p.ink(dim, next)) {
+		p.line(l)
 	}
 	p.line()
 }
 
-// bar draws a share of barWidth.
-func (p *pen) bar(done float64, colour string) string {
-	full := min(barWidth, max(0, int(done*barWidth+0.5)))
-	return p.ink(colour, strings.Repeat("█", full)) + p.ink(dim, strings.Repeat("·", barWidth-full))
+// time draws how much of an act's time has passed.
+func (p *pen) time(a *Act) string {
+	text := fmt.Sprintf(" %.1f of %.1f s", a.Played.Seconds(), a.Window.Seconds())
+	if a.Played >= a.Window {
+		text = fmt.Sprintf(" %.1f s, undone now", a.Played.Seconds())
+	}
+	width := min(20, p.width-len("time ")-len(text))
+	if width < 4 {
+		return "time" + text
+	}
+	return "time " + p.bar(float64(a.Played)/float64(max(1, a.Window)), width, cyan, "·") + text
 }
 
-func (p *pen) cells(s State) {
-	p50 := func(s string) string {
-		if p.narrow() {
-			return "" // the note is worth more
-		}
-		return fmt.Sprintf("%9s ", s)
+// bar draws a share: at least one mark if it is above 0.
+func (p *pen) bar(done float64, width int, colour, rest string) string {
+	full := int(done*float64(width) + 0.5)
+	if done > 0 {
+		full = max(1, full)
 	}
-	p.line(p.ink(bold, fmt.Sprintf("  %-12s %-10s %7s %7s %8s %s%9s  %s", "cell", "state", "tenants", "req/s", "errors/s", p50("p50"), "p99", "failing")))
+	full = min(width, max(0, full))
+	return p.ink(colour, strings.Repeat("█", full)) + p.ink(dim, strings.Repeat(rest, width-full))
+}
+
+// barWidth is that of the bars that show the share of failures.
+const barWidth = 10
+
+func (p *pen) cells(s State) {
+	columns := []fit.Column{
+		{Head: "  cell", Width: 10, Left: true}, {Head: "state", Width: 8, Left: true, Rank: 1},
+		{Head: "tenants", Rank: 5}, {Head: "req/s", Rank: 3}, {Head: "err/s", Rank: 2},
+		{Head: "p50", Width: 7, Rank: 8}, {Head: "p99", Width: 7, Rank: 4},
+		{Head: "failing", Width: barWidth, Left: true, Wide: true, Rank: 6}, {Width: len("starts in 400ms"), Left: true, Wide: true, Rank: 7},
+	}
+	var rows [][]string
 	for _, c := range s.Cells {
 		mark := "  "
 		if c.Live.Cell == s.Chosen {
 			mark = "> "
 		}
-		failing := 0.0
-		if c.Requests > 0 {
-			failing = c.Errors / c.Requests
+		fails := p.ink(dim, fmt.Sprintf("%.0f", c.Errors))
+		failing := ""
+		if c.Errors > 0 && c.Requests > 0 {
+			fails = p.ink(red, fmt.Sprintf("%.0f", max(1, c.Errors)))
+			failing = p.bar(c.Errors/c.Requests, barWidth, red, "░")
 		}
-		errors := p.ink(dim, fmt.Sprintf("%8.0f", c.Errors))
-		if c.Errors > 0 {
-			errors = p.ink(red, fmt.Sprintf("%8.0f", c.Errors))
-		}
-		p.line(p.ink(cyan, mark), fmt.Sprintf("%-12s ", c.Live.Cell), p.mood(c.Condition.Mood, fmt.Sprintf("%-10s", c.Condition.Word)),
-			fmt.Sprintf(" %7d %7.0f ", c.Owned, c.Requests), errors,
-			fmt.Sprintf(" %s%9s  ", p50(duration(c.P50)), duration(c.P99)), p.failing(failing), p.ink(dim, "  "+c.Note))
+		rows = append(rows, []string{p.ink(cyan, mark) + string(c.Live.Cell), p.mood(c.Condition.Mood, c.Condition.Word),
+			fmt.Sprint(c.Owned), fmt.Sprintf("%.0f", c.Requests), fails, duration(c.P50), duration(c.P99), failing, p.ink(dim, c.Note)})
+	}
+	head, lines := fit.Table(p.width, columns, rows)
+	p.line(p.ink(bold, head))
+	for _, l := range lines {
+		p.line(l)
 	}
 	p.line()
 }
 
-// narrow reports whether a cell's row has no room for its note.
-func (p *pen) narrow() bool { return p.width < rowWidth+6+noteWidth }
-
-// failing draws the share of a cell's requests that fail: at least one mark if
-// any does.
-func (p *pen) failing(share float64) string {
-	width := min(barWidth, max(6, p.width-rowWidth-noteWidth))
-	if p.narrow() {
-		width = min(barWidth, max(4, p.width-rowWidth+p50Width-len("  admits 99 %")))
-	}
-	full := int(share*float64(width) + 0.5)
-	if share > 0 {
-		full = max(1, full)
-	}
-	full = min(width, full)
-	return p.ink(red, strings.Repeat("█", full)) + p.ink(green, strings.Repeat("░", width-full))
-}
-
 func (p *pen) parts(s State) {
-	pieces := []string{"  "}
-	for i, part := range s.Parts {
-		if i > 0 {
-			pieces = append(pieces, "   ")
-		}
-		pieces = append(pieces, part.Name+" ", p.mood(part.Condition.Mood, part.Condition.Word))
+	var pieces []string
+	for _, part := range s.Parts {
+		pieces = append(pieces, part.Name+" "+p.mood(part.Condition.Mood, part.Condition.Word))
 	}
-	p.line(pieces...)
+	for _, l := range fit.Flow(p.width-2, "   ", pieces...) {
+		p.line("  " + l)
+	}
 	p.line()
 }
 
@@ -246,7 +251,11 @@ func (p *pen) results(acts []report.Act, lines int) {
 	if len(acts) == 0 {
 		return
 	}
-	p.line(p.ink(bold, fmt.Sprintf("  %-21s %-12s %9s %9s", "played", "target", "predicted", "touched")))
+	columns := []fit.Column{
+		{Head: "  played", Width: 22, Left: true}, {Head: "target", Width: 8, Left: true, Rank: 3},
+		{Head: "predicted", Width: 9, Rank: 2}, {Head: "touched", Width: 7, Rank: 1}, {Left: true, Wide: true, Rank: 4},
+	}
+	var rows [][]string
 	for _, a := range acts {
 		target := string(a.Target)
 		if target == "" {
@@ -263,7 +272,15 @@ func (p *pen) results(acts []report.Act, lines int) {
 		case a.Control:
 			verdict = p.ink(red, "CONTAINED, though it is a control")
 		}
-		p.line(fmt.Sprintf("  %-21s %-12s %7.1f %% %7.1f %%  ", a.Name, target, 100*a.PredictedShare, 100*a.TouchedShare), verdict)
+		if p.width < 90 {
+			verdict = strings.Replace(strings.Replace(verdict, ", as without cells", "", 1), ", though it is a control", "", 1)
+		}
+		rows = append(rows, []string{"  " + a.Name, target, report.Percent(a.PredictedShare), report.Percent(a.TouchedShare), verdict})
+	}
+	head, body := fit.Table(p.width, columns, rows)
+	p.line(p.ink(bold, head))
+	for _, l := range body {
+		p.line(l)
 	}
 	p.line()
 }
@@ -278,64 +295,40 @@ func (p *pen) events(events []Event, lines int) {
 	}
 }
 
-func (p *pen) keys(s State) {
-	p.line()
-	pieces := []string{"  "}
-	used := 2
-	for _, k := range s.Keys {
-		text := k.Press + " " + k.Does
-		n := utf8.RuneCountInString(text) + 3
-		if used+n > p.width && used > 2 {
-			p.line(pieces...)
-			pieces, used = []string{"  "}, 2
-		}
-		pieces = append(pieces, p.ink(bold, k.Press), " "+k.Does+"   ")
-		used += n
+// notice adds a word to who pressed a key, or an empty line.
+func (p *pen) notice(s State) {
+	if s.Notice == "" {
+		p.line()
+		return
 	}
-	if len(s.Keys) > 0 {
-		p.line(pieces...)
+	p.line("  ", p.ink(yellow, s.Notice))
+}
+
+func (p *pen) keys(s State) {
+	var pieces []string
+	for _, k := range s.Keys {
+		pieces = append(pieces, p.ink(bold, k.Press)+" "+k.Does)
+	}
+	for _, l := range fit.Flow(p.width-2, "   ", pieces...) {
+		p.line("  " + l)
 	}
 }
 
 func (p *pen) hints(s State) {
 	for _, h := range s.Hints {
-		for _, l := range p.wrapped(h) {
+		for _, l := range fit.Flow(p.width-2, " ", strings.Fields(h)...) {
 			p.line(p.ink(dim, "  "+l))
 		}
 	}
-}
-
-// wrapped breaks s between words into lines that fit behind a margin.
-func (p *pen) wrapped(s string) []string {
-	var out []string
-	for word := range strings.FieldsSeq(s) {
-		if n := len(out); n > 0 && utf8.RuneCountInString(out[n-1])+1+utf8.RuneCountInString(word) <= p.width-2 {
-			out[n-1] += " " + word
-			continue
-		}
-		out = append(out, word)
-	}
-	return out
 }
 
 func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%04.1f", int(d.Minutes()), (d % time.Minute).Truncate(100*time.Millisecond).Seconds())
 }
 
-func duration(d time.Duration) string {
-	switch {
-	case d == 0:
-		return "-"
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
-	case d < time.Second:
-		return fmt.Sprintf("%.0f ms", d.Seconds()*1e3)
-	default:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-}
+func duration(d time.Duration) string { return report.Latency(float64(d) / float64(time.Millisecond)) }
 
-func share(n, of int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(1, of))) }
+func share(n, of int) string { return report.Percent(float64(n) / float64(max(1, of))) }
 
 func thousands(n int) string {
 	if n < 1000 {

@@ -12,7 +12,7 @@ import (
 // A Config joins a view with what it shows.
 type Config struct {
 	State func() State // asked four times a second; must not block
-	Press func(string) // told of each key but q and ctrl+c, which quit; must not block
+	Press func(string) // told of each key but q and ctrl+c, which quit, and ?, which shows the keys; must not block
 	In    io.Reader    // the terminal; if nil, standard input
 	Out   io.Writer    // the terminal; if nil, standard output
 }
@@ -41,6 +41,7 @@ func Run(ctx context.Context, cfg Config) error {
 type model struct {
 	cfg           Config
 	width, height int
+	help          bool // the keys are shown instead of the fleet
 }
 
 // tick asks for a new picture.
@@ -61,9 +62,11 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
-		switch key := msg.String(); key {
-		case "q", "ctrl+c":
+		switch key := msg.String(); {
+		case key == "q", key == "ctrl+c":
 			return m, tea.Quit
+		case m.help || key == "?":
+			m.help = !m.help
 		default:
 			m.cfg.Press(key)
 		}
@@ -73,8 +76,15 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // View implements [tea.Model].
 func (m model) View() tea.View {
-	v := tea.NewView(Draw(m.cfg.State(), m.width, m.height, false))
+	v := tea.NewView(m.picture())
 	v.AltScreen = true
 	v.WindowTitle = "Cellway demo"
 	return v
+}
+
+func (m model) picture() string {
+	if m.help {
+		return DrawHelp(m.cfg.State(), m.width, m.height, false)
+	}
+	return Draw(m.cfg.State(), m.width, m.height, false)
 }

@@ -25,6 +25,7 @@ type State struct {
 	Results []report.Act
 	Events  []Event // the latest last
 	Keys    []Key
+	Notice  string   // a word to who pressed a key; or ""
 	Hints   []string // last lines, such as commands to try
 }
 
@@ -64,7 +65,8 @@ type Act struct {
 	Name      string
 	Title     string
 	Target    cellway.CellID // or ""
-	Done      float64        // 0 to 1, of its window
+	Played    time.Duration  // since it began
+	Window    time.Duration  // how long it is played before it is undone
 	Touched   int            // tenants, so far
 	Predicted int            // tenants, at most
 }

@@ -17,6 +17,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/demo/fit"
 	"github.com/cellway/cellway/internal/demo/load"
 	"github.com/cellway/cellway/internal/demo/report"
 )
@@ -28,7 +29,7 @@ func someState() State {
 	s := State{
 		Elapsed: 83*time.Second + 250*time.Millisecond, Tenants: 2000, Map: cellway.NewVersion(29_000_001, 27), Chosen: "cell-002",
 		Parts: []Part{{"router-1", Condition{"up", Well}}, {"router-2", Condition{"starting", Uneasy}}, {"control plane", Condition{"down", Unwell}}},
-		Act:   &Act{Name: "poison-tenant", Title: "a tenant's requests crash its cell, until it is quarantined", Target: "cell-002", Done: 0.55, Touched: 412, Predicted: 502},
+		Act:   &Act{Name: "poison-tenant", Title: "a tenant's requests crash its cell, until it is quarantined", Target: "cell-002", Played: 4125 * time.Millisecond, Window: 7500 * time.Millisecond, Touched: 412, Predicted: 502},
 		Next:  []string{"bad-deploy", "drain-undrain", "corrupt-map"},
 		Results: []report.Act{
 			{Name: "kill-cell", Target: "cell-001", PredictedShare: 0.2505, TouchedShare: 0.2505, Contained: true},
@@ -63,6 +64,8 @@ func TestThePicture(t *testing.T) {
 	}{
 		"wide":   {someState(), 110, 36},
 		"narrow": {someState(), 80, 24},
+		"small":  {someState(), 60, 16},
+		"tiny":   {someState(), 40, 10},
 		"idle":   {idle, 100, 24},
 		"empty":  {State{}, 60, 20},
 	} {
@@ -96,7 +99,7 @@ func TestThePictureFitsAnyTerminal(t *testing.T) {
 					t.Fatalf("%d lines at %dx%d", len(lines), width, height)
 				}
 				for _, l := range lines {
-					if n := visible(l); n > width {
+					if n := fit.Visible(l); n > width {
 						t.Fatalf("%d columns at %dx%d: %q", n, width, height, l)
 					}
 					if strings.Count(l, "\x1b[0m")*2 != strings.Count(l, "\x1b[") {
@@ -137,7 +140,7 @@ func TestColoursDoNotChangeTheText(t *testing.T) {
 
 func TestKeysArePassedOnAndQQuits(t *testing.T) {
 	var pressed []string
-	m := model{cfg: Config{State: someState, Press: func(k string) { pressed = append(pressed, k) }}}
+	m := model{width: 80, height: 24, cfg: Config{State: someState, Press: func(k string) { pressed = append(pressed, k) }}}
 	for _, k := range []tea.Key{{Code: 'k', Text: "k"}, {Code: tea.KeySpace, Text: " "}, {Code: '2', Text: "2"}} {
 		if _, cmd := m.Update(tea.KeyPressMsg(k)); cmd != nil {
 			t.Errorf("key %v gave a command", k)
@@ -152,6 +155,14 @@ func TestKeysArePassedOnAndQQuits(t *testing.T) {
 		} else if _, quits := cmd().(tea.QuitMsg); !quits {
 			t.Errorf("key %v gave another command", k)
 		}
+	}
+	helped, _ := m.Update(tea.KeyPressMsg(tea.Key{Code: '?', Text: "?"}))
+	if got := helped.(model).picture(); !strings.Contains(got, "Cellway demo: the keys") {
+		t.Errorf("? shows\n%s", got)
+	}
+	back, _ := helped.Update(tea.KeyPressMsg(tea.Key{Code: 'k', Text: "k"}))
+	if back.(model).help || len(pressed) != 3 {
+		t.Errorf("a key that leaves the help: help %v, pressed %q", back.(model).help, pressed)
 	}
 	wide, _ := m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	if got := wide.(model); got.width != 120 || got.height != 50 {
@@ -203,18 +214,60 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 }
 
 // Somebody with a small terminal needs to know how to get out of it.
-func TestTheKeysStayInASmallTerminal(t *testing.T) {
+func TestTheWayOutStaysInASmallTerminal(t *testing.T) {
 	s := someState()
 	for i := range 8 {
 		s.Cells = append(s.Cells, Cell{Live: load.Live{Cell: cellway.CellID(fmt.Sprintf("cell-%03d", i+5))}, Condition: Condition{"up", Well}})
 	}
-	for _, size := range []struct{ width, height, cells int }{{70, 20, 11}, {70, 12, 4}, {110, 40, 12}} {
+	for _, size := range []struct {
+		width, height, cells int
+		keys                 string
+	}{{70, 20, 12, "? what"}, {70, 12, 6, "? what"}, {110, 40, 12, "k kill"}} {
 		got := Draw(s, size.width, size.height, true)
-		if n := strings.Count(got, "\n") + 1; n > size.height || !strings.Contains(got, "q quit") || !strings.Contains(got, "k kill") {
+		if n := strings.Count(got, "\n") + 1; n > size.height || !strings.Contains(got, "q quit") || !strings.Contains(got, size.keys) {
 			t.Errorf("%d lines at %dx%d:\n%s", n, size.width, size.height, got)
 		}
 		if !strings.Contains(got, fmt.Sprintf(" cell-%03d ", size.cells)) {
 			t.Errorf("fewer than %d cells at %dx%d:\n%s", size.cells, size.width, size.height, got)
+		}
+	}
+}
+
+// Whoever presses a key that does nothing hears of it, however small the
+// terminal, and never at the cost of the last cell.
+func TestANoticeIsSeenInEveryTerminal(t *testing.T) {
+	s := someState()
+	s.Notice = `"x" does nothing`
+	for _, size := range [][2]int{{110, 36}, {80, 24}, {60, 16}, {40, 10}} {
+		got := Draw(s, size[0], size[1], true)
+		if !strings.Contains(got, s.Notice) || !strings.Contains(got, "cell-004") {
+			t.Errorf("at %v:\n%s", size, got)
+		}
+	}
+}
+
+func TestTheKeysFitTheHelpOfATinyTerminal(t *testing.T) {
+	s := someState()
+	got := DrawHelp(s, 40, 10, true)
+	for _, k := range s.Keys {
+		if !strings.Contains(got, k.Press+" "+k.Does) {
+			t.Errorf("no %q in\n%s", k.Does, got)
+		}
+	}
+	if n := strings.Count(got, "\n") + 1; n > 10 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// Numbers are shown whole or not at all.
+func TestNumbersAreNeverCut(t *testing.T) {
+	s := someState()
+	for width := 34; width < 130; width++ {
+		got := Draw(s, width, 40, true)
+		for l := range strings.Lines(got) {
+			if strings.Contains(l, "cell-00") && strings.Contains(l, "…") || strings.Contains(l, "touched") && strings.Contains(l, "…") {
+				t.Fatalf("at %d: %q", width, l)
+			}
 		}
 	}
 }
