@@ -36,9 +36,12 @@ type RefusedMap struct {
 type CellTraffic struct {
 	Cell              cellway.CellID  `json:"cell"`
 	Requests          int64           `json:"requests"`
-	TransportFailures int64           `json:"transport_failures"` // answered by the router in the cell's place
+	TransportFailures int64           `json:"transport_failures"` // nothing connected, or no answer came that could be used
+	RefusedOpen       int64           `json:"refused_open"`       // not sent, since the breaker of the cell was open
+	Mismatches        int64           `json:"mismatches"`         // refused for good by the cell's guard
 	Status5xx         int64           `json:"status_5xx"`         // answered by the cell
 	P99MS             float64         `json:"p99_ms"`
+	Breaker           string          `json:"breaker,omitempty"` // now: "closed", "open" or "probing"; "" of an older router
 	Tenants           []TenantTraffic `json:"tenants,omitempty"` // the 100 with most requests, most first
 }
 

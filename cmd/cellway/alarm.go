@@ -29,6 +29,7 @@ var mends = map[string]string{
 	"router_behind":      "cellway router show NAME tells what it refused; then look at its log",
 	"router_missing":     "look at its machine; if it will not come back: cellway router forget NAME",
 	"cell_failing":       "look at the cell's processes and network; to keep its tenants from waiting: cellway drain NAME",
+	"cell_mismatch":      "the addresses of cellway cell show NAME must lead to that cell, and its guard must be told that it is NAME",
 	"no_router":          "look at the routers' machines and network: cellway router list",
 }
 

@@ -46,10 +46,13 @@ func TestALargeFleetIsStillOneGlance(t *testing.T) {
 		o.Cells = append(o.Cells, overviewCell{ID: "cell-x", State: 1, Admit: 100})
 	}
 	o.Cells[7].Admit = 5
+	o.Cells[8].add(api.CellTraffic{Requests: 10, RefusedOpen: 9, TransportFailures: 1, Breaker: "open"})
+	o.Cells[9].add(api.CellTraffic{Requests: 10, Mismatches: 4, Breaker: "closed"})
 	var out strings.Builder
 	a := &app{output: "table", out: boot.NewOutput(&out)}
 	a.tellOverview(o, time.Now())
-	if n := strings.Count(out.String(), "\n"); n > 15 || !strings.Contains(out.String(), "and 199 more, active and admitting 100 %") || !strings.Contains(out.String(), "█·········") {
+	if n := strings.Count(out.String(), "\n"); n > 15 || !strings.Contains(out.String(), "and 197 more, active and admitting 100 %") || !strings.Contains(out.String(), "█·········") ||
+		!strings.Contains(out.String(), "10 of 10  open at 1 of 1") || !strings.Contains(out.String(), "0 of 10                   4") {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 }

@@ -128,15 +128,15 @@ func (a *app) tellRouter(r api.Router) {
 	}
 	if len(r.Cells) > 0 {
 		fmt.Fprintln(a.out)
-		t := newTable("cell", "requests/s", "failures", "5xx", "p99", "tenants with most requests")
+		t := newTable("cell", "requests/s", "failures", "mismatches", "5xx", "p99", "breaker", "tenants with most requests")
 		seconds := max(float64(r.IntervalMS)/1000, 0.001)
 		for _, c := range slices.SortedFunc(slices.Values(r.Cells), func(x, y api.CellTraffic) int { return strings.Compare(string(x.Cell), string(y.Cell)) }) {
 			var top []string
 			for _, x := range c.Tenants[:min(3, len(c.Tenants))] {
 				top = append(top, string(x.Tenant))
 			}
-			t.row(string(c.Cell), fmt.Sprintf("%.1f", float64(c.Requests)/seconds), strconv.FormatInt(c.TransportFailures, 10), strconv.FormatInt(c.Status5xx, 10),
-				fmt.Sprintf("%.1f ms", c.P99MS), strings.Join(top, " "))
+			t.row(string(c.Cell), fmt.Sprintf("%.1f", float64(c.Requests)/seconds), strconv.FormatInt(c.TransportFailures+c.RefusedOpen, 10), mismatched(c.Mismatches), strconv.FormatInt(c.Status5xx, 10),
+				fmt.Sprintf("%.1f ms", c.P99MS), c.Breaker, strings.Join(top, " "))
 		}
 		a.print(t)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,8 +48,38 @@ type overviewCell struct {
 	Buckets int               `json:"buckets"`
 
 	// Of the last reports of live routers, some seconds each.
-	Requests int64 `json:"requests"`
-	Failed   int64 `json:"failed"` // without an answer of the cell
+	Requests   int64 `json:"requests"`
+	Failed     int64 `json:"failed"`        // without an answer of the cell
+	Mismatches int64 `json:"mismatches"`    // refused for good by the cell's guard
+	Open       int   `json:"breakers_open"` // of routers; probing ones too
+	Routers    int   `json:"routers"`       // that know the cell
+}
+
+// add takes in what a router reports of the cell.
+func (c *overviewCell) add(t api.CellTraffic) {
+	c.Requests += t.Requests
+	c.Failed += t.TransportFailures + t.RefusedOpen
+	c.Mismatches += t.Mismatches
+	c.Routers++
+	if t.Breaker != "" && t.Breaker != "closed" {
+		c.Open++
+	}
+}
+
+// breaker says at how many routers the cell is left alone; "" for none.
+func (c overviewCell) breaker() string {
+	if c.Open == 0 {
+		return ""
+	}
+	return fmt.Sprintf("open at %d of %d", c.Open, c.Routers)
+}
+
+// mismatched says how many requests a guard refused for good; "" for none.
+func mismatched(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // health says how many of the requests that routers sent to a cell it answered.
@@ -61,7 +92,7 @@ func (c overviewCell) health() string {
 
 // plain reports whether there is nothing to say of a cell.
 func (c overviewCell) plain() bool {
-	return c.State == cellway.CellActive && c.Admit == 100 && c.Failed == 0
+	return c.State == cellway.CellActive && c.Admit == 100 && c.Failed == 0 && c.Mismatches == 0 && c.Open == 0
 }
 
 // mostPlain is how many cells a glance takes in; beyond that only those are
@@ -80,7 +111,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "the whole fleet at one glance", Args: exactly(),
 		Long: `The whole fleet at one glance: the newest map and its age, cells with their state and
-admit, how many of the latest requests it failed to answer, tenants, routers that are up to date, behind or silent, and what needs a look,
+admit, how many of the latest requests it failed to answer, where a breaker leaves it alone, how many its guard refused, tenants, routers that are up to date, behind or silent, and what needs a look,
 with what mends it.
 
 It exits with 0 whatever it shows; programs read it with -o json.`,
@@ -125,12 +156,13 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 	for _, s := range []cellway.CellState{cellway.CellNew, cellway.CellActive, cellway.CellCordoned, cellway.CellRetired} {
 		o.States[s.String()] = 0
 	}
-	requests, failed := map[cellway.CellID]int64{}, map[cellway.CellID]int64{}
+	reported := map[cellway.CellID]overviewCell{}
 	for _, r := range routers {
-		for _, c := range r.Cells {
+		for _, t := range r.Cells {
 			if r.Live {
-				requests[c.Cell] += c.Requests
-				failed[c.Cell] += c.TransportFailures
+				c := reported[t.Cell]
+				c.add(t)
+				reported[t.Cell] = c
 			}
 		}
 	}
@@ -138,7 +170,9 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 		o.States[c.State.String()]++
 		o.Tenants += c.Tenants
 		if c.State != cellway.CellRetired {
-			o.Cells = append(o.Cells, overviewCell{c.ID, c.State, c.Admit, c.Tenants, c.Buckets, requests[c.ID], failed[c.ID]})
+			one := reported[c.ID]
+			one.ID, one.State, one.Admit, one.Tenants, one.Buckets = c.ID, c.State, c.Admit, c.Tenants, c.Buckets
+			o.Cells = append(o.Cells, one)
 		}
 	}
 	for _, s := range routerStates {
@@ -166,10 +200,10 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	shown := slices.DeleteFunc(slices.Clone(o.Cells), func(c overviewCell) bool { return len(o.Cells) > mostPlain && c.plain() })
 	if len(shown) > 0 {
 		fmt.Fprintln(a.out)
-		t := newTable("cell", "state", "admit", "", "tenants", "buckets", "failed")
+		t := newTable("cell", "state", "admit", "", "tenants", "buckets", "failed", "breaker", "mismatches")
 		t.tint = tintState(1, 2)
 		for _, c := range shown {
-			t.row(string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), admitBar(c), fmt.Sprint(c.Tenants), fmt.Sprint(c.Buckets), c.health())
+			t.row(string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), admitBar(c), fmt.Sprint(c.Tenants), fmt.Sprint(c.Buckets), c.health(), c.breaker(), mismatched(c.Mismatches))
 		}
 		t.write(a.out, l)
 		if rest := len(o.Cells) - len(shown); rest > 0 {

@@ -37,6 +37,7 @@ const (
 	AlarmMissing    AlarmCode = "router_missing"     // it fell silent without leaving
 	AlarmNoRouter   AlarmCode = "no_router"          // none that was known is live
 	AlarmCell       AlarmCode = "cell_failing"       // routers get no answers from a cell
+	AlarmMismatch   AlarmCode = "cell_mismatch"      // a cell's guard refuses what routers send to it by the map
 )
 
 const (
@@ -65,7 +66,7 @@ func (s *Service) routerAlarms(now time.Time) (out []Alarm) {
 	routers := s.Routers()
 	live, last := 0, time.Time{}
 	// A control plane that has just started has not been told yet who is live.
-	settled := !s.routers.starting(now)
+	settled := s.routers.settled(now)
 	for _, r := range routers {
 		subject := "router/" + r.ID
 		if r.LastSeen.After(last) {

@@ -22,68 +22,91 @@ const (
 
 // A CellTraffic is what a router sent to a cell between two reports.
 type CellTraffic struct {
-	Cell     cellway.CellID
-	Requests int64
-	Failed   int64 // for which nothing connected, or no answer came that could be used
+	Cell       cellway.CellID
+	Requests   int64
+	Failed     int64 // for which nothing connected, no answer came that could be used, or the breaker was open
+	Mismatches int64 // that the cell's guard refused for good
 }
 
-// A cellFailing is a cell that a router gets no answers from.
+// A cellTrouble is what is wrong with a cell, by an alarm's code.
+type cellTrouble struct {
+	cell cellway.CellID
+	code AlarmCode
+}
+
+// A cellFailing is how far a router is troubled by a cell.
 type cellFailing struct {
-	since, last      time.Time // first and last report with failures
+	since, last      time.Time // first and last report of it
 	requests, failed int64     // of the last one
 }
 
-// noteFailing notes the cells that failed since the report before. Once a cell
-// fails, one failure keeps it so, since few requests try behind an open breaker.
-// The caller holds the registry's lock.
+// noteFailing notes the cells that were in trouble since the report before. Once
+// a cell fails, one failure keeps it so, since few requests try behind an open
+// breaker. A single mismatch is trouble: the cell is not the one that the map
+// means. The caller holds the registry's lock.
 func (r *Router) noteFailing(now time.Time) {
-	maps.DeleteFunc(r.failing, func(_ cellway.CellID, f cellFailing) bool { return now.Sub(f.last) >= failingFor })
+	maps.DeleteFunc(r.failing, func(_ cellTrouble, f cellFailing) bool { return now.Sub(f.last) >= failingFor })
 	for _, c := range r.Report.Traffic {
-		f, failing := r.failing[c.Cell]
-		if c.Failed == 0 || !failing && c.Failed*100 < c.Requests*failingShare {
-			continue
+		failing := cellTrouble{c.Cell, AlarmCell}
+		if _, on := r.failing[failing]; c.Failed > 0 && (on || c.Failed*100 >= c.Requests*failingShare) {
+			r.noteTrouble(failing, now, c.Requests, c.Failed)
 		}
-		if !failing {
-			f.since = now
+		if c.Mismatches > 0 {
+			r.noteTrouble(cellTrouble{c.Cell, AlarmMismatch}, now, c.Requests, c.Mismatches)
 		}
-		f.last, f.requests, f.failed = now, c.Requests, c.Failed
-		if r.failing == nil {
-			r.failing = map[cellway.CellID]cellFailing{}
-		}
-		r.failing[c.Cell] = f
 	}
 }
 
-// cellAlarms returns an alarm for each cell that routers get no answers from.
+func (r *Router) noteTrouble(what cellTrouble, now time.Time, requests, failed int64) {
+	f, ok := r.failing[what]
+	if !ok {
+		f.since = now
+	}
+	f.last, f.requests, f.failed = now, requests, failed
+	if r.failing == nil {
+		r.failing = map[cellTrouble]cellFailing{}
+	}
+	r.failing[what] = f
+}
+
+// cellMessages say what routers report of a cell, with how many of how many
+// requests.
+var cellMessages = map[AlarmCode]string{
+	AlarmCell:     "%d of %d requests got no answer from it",
+	AlarmMismatch: "its guard refused %d of %d requests that the map sends to it",
+}
+
+// cellAlarms returns an alarm for each cell that routers get no answers from,
+// and for each whose guard refuses what they send.
 func (g *registry) cellAlarms(now time.Time) (out []Alarm) {
 	type sum struct {
 		cellFailing
 		by []string
 	}
-	cells := map[cellway.CellID]sum{}
+	cells := map[cellTrouble]sum{}
 	g.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(g.routers)) {
-		for cell, f := range g.routers[id].failing {
+		for what, f := range g.routers[id].failing {
 			if now.Sub(f.last) >= failingFor {
 				continue
 			}
-			s := cells[cell]
+			s := cells[what]
 			if s.since.IsZero() || f.since.Before(s.since) {
 				s.since = f.since
 			}
 			s.requests, s.failed, s.by = s.requests+f.requests, s.failed+f.failed, append(s.by, id)
-			cells[cell] = s
+			cells[what] = s
 		}
 	}
 	g.mu.Unlock()
-	for cell, s := range cells {
+	for what, s := range cells {
 		by := s.by[:min(len(s.by), 3)]
 		more := ""
 		if n := len(s.by) - len(by); n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		out = append(out, Alarm{AlarmCell, "cell/" + string(cell), s.since,
-			fmt.Sprintf("%d of %d requests got no answer from it, as last reported by %s%s", s.failed, s.requests, strings.Join(by, ", "), more)})
+		out = append(out, Alarm{what.code, "cell/" + string(what.cell), s.since,
+			fmt.Sprintf(cellMessages[what.code]+", as last reported by %s%s", s.failed, s.requests, strings.Join(by, ", "), more)})
 	}
 	return out
 }

@@ -53,6 +53,39 @@ func TestCellThatRoutersGetNoAnswerFromRaisesAnAlarmThatEndsByItself(t *testing.
 	})
 }
 
+func TestCellWhoseGuardRefusesWhatTheMapSendsRaisesAnAlarmThatEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{}, 2)
+		report := func(id string, mismatches int64) {
+			t.Helper()
+			rep := control.Report{Traffic: []control.CellTraffic{{Cell: "cell-001", Requests: 1000}, {Cell: "cell-002", Requests: 1000, Mismatches: mismatches}}}
+			if err := s.Report(t.Context(), id, rep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := time.Now()
+		report("a", 1) // each is one too many
+		time.Sleep(10 * time.Second)
+		report("b", 7)
+		a := alarm(s, control.AlarmMismatch)
+		if a == nil || a.Subject != "cell/cell-002" || !a.Since.Equal(begin) || !strings.Contains(a.Message, "8 of 2000 requests") || !strings.Contains(a.Message, "a, b") {
+			t.Fatalf("alarm %+v", a)
+		}
+		if a := alarm(s, control.AlarmCell); a != nil {
+			t.Errorf("alarm %+v of a cell that answers", a)
+		}
+		for range 4 {
+			report("a", 0)
+			report("b", 0)
+			time.Sleep(20 * time.Second)
+		}
+		if a := alarm(s, control.AlarmMismatch); a != nil {
+			t.Errorf("alarm %+v a minute after the last mismatch", a)
+		}
+	})
+}
+
 func TestStartOfAControlPlaneRaisesNoAlarmForRoutersItHasNotHeardYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New()

@@ -60,7 +60,7 @@ type Router struct {
 	Behind    time.Time `json:"-"` // since when it has reported less than the newest version; zero if it serves that
 
 	saved   time.Time
-	failing map[cellway.CellID]cellFailing
+	failing map[cellTrouble]cellFailing
 }
 
 // Bounds of what a router says of itself.

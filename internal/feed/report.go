@@ -218,7 +218,8 @@ const (
 )
 
 // collect adds the traffic since the last time to what is still to be
-// reported. Of percentiles, the higher one stands for both times.
+// reported. Of percentiles, the higher one stands for both times; of a breaker's
+// states, the later one.
 func (r *Reporter) collect() {
 	if r.cfg.Traffic == nil {
 		return
@@ -230,6 +231,9 @@ func (r *Reporter) collect() {
 		}
 		sum.Requests += c.Requests
 		sum.TransportFailures += c.TransportFailures
+		sum.RefusedOpen += c.RefusedOpen
+		sum.Mismatches += c.Mismatches
+		sum.Breaker = c.Breaker
 		sum.Status5xx += c.Status5xx
 		sum.P99MS = max(sum.P99MS, c.P99MS)
 		sum.Tenants = addTenants(sum.Tenants, c.Tenants)

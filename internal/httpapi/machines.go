@@ -53,10 +53,11 @@ const (
 	maxReportRefused = 100
 	maxReport        = 32 << 20 // bytes
 	maxReportText    = 1 << 10  // bytes of a reason or a message
+	maxReportWord    = 32       // bytes of a breaker's state
 )
 
 func (s *Server) report(q *request) (*answer, error) {
-	in := bodyAtMost[api.RouterReport](q, maxReport)
+	in := bodyAtMost[api.RouterReport](q, maxReport, decodeFromRouter)
 	rep := control.Report{
 		Fleet: in.Fleet, Build: in.Build, Started: in.StartedAt, Listen: in.Listen, Version: in.MapVersion, Seen: in.SeenVersion, Leaving: in.Leaving,
 	}
@@ -77,6 +78,12 @@ func (s *Server) report(q *request) (*answer, error) {
 		}
 		r.Reason, r.Digest, r.Message = oneLine(r.Reason), oneLine(r.Digest), oneLine(r.Message)
 	}
+	for i := range in.Cells {
+		c := &in.Cells[i]
+		if c.Breaker = oneLine(c.Breaker); len(c.Breaker) > maxReportWord {
+			q.wrong("cell %.80q: its breaker is a word of at most %d bytes: %w", c.Cell, maxReportWord, cellway.ErrInvalid)
+		}
+	}
 	if below0(in) {
 		q.wrong("a report counts what was, and nothing in it is below 0: %w", cellway.ErrInvalid)
 	}
@@ -87,7 +94,9 @@ func (s *Server) report(q *request) (*answer, error) {
 		return nil, fmt.Errorf("the token %s may report as %s, not as %s: %w", q.who.name, q.who.token.Routers, q.PathValue("id"), cellway.ErrForbidden)
 	}
 	for _, c := range in.Cells {
-		rep.Traffic = append(rep.Traffic, control.CellTraffic{Cell: c.Cell, Requests: c.Requests, Failed: c.TransportFailures})
+		rep.Traffic = append(rep.Traffic, control.CellTraffic{
+			Cell: c.Cell, Requests: c.Requests, Failed: c.TransportFailures + c.RefusedOpen, Mismatches: c.Mismatches,
+		})
 	}
 	var err error
 	if rep.Refused, err = json.Marshal(some(in.Refused)); err != nil {
@@ -106,7 +115,6 @@ func (s *Server) report(q *request) (*answer, error) {
 	return &answer{body: out}, nil
 }
 
-// below0 reports whether a router counts less than nothing.
 // oneLine makes text fit to be shown: what a router quotes may hold anything.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -117,10 +125,11 @@ func oneLine(s string) string {
 	}, s)
 }
 
+// below0 reports whether a router counts less than nothing.
 func below0(in api.RouterReport) bool {
 	return in.IntervalMS < 0 || slices.ContainsFunc(in.Refused, func(r api.RefusedMap) bool { return r.Count < 0 }) ||
 		slices.ContainsFunc(in.Cells, func(c api.CellTraffic) bool {
-			return min(c.Requests, c.TransportFailures, c.Status5xx) < 0 || c.P99MS < 0 ||
+			return min(c.Requests, c.TransportFailures, c.RefusedOpen, c.Mismatches, c.Status5xx) < 0 || c.P99MS < 0 ||
 				slices.ContainsFunc(c.Tenants, func(t api.TenantTraffic) bool { return t.Requests < 0 })
 		})
 }

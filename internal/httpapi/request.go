@@ -185,9 +185,9 @@ func (q *request) pathKey() cellway.Key {
 }
 
 // body decodes the JSON body.
-func body[T any](q *request) T { return bodyAtMost[T](q, maxBody) }
+func body[T any](q *request) T { return bodyAtMost[T](q, maxBody, decodeStrictly) }
 
-func bodyAtMost[T any](q *request, most int64) (v T) {
+func bodyAtMost[T any](q *request, most int64, decode func(text []byte, v any) error) (v T) {
 	q.read = true
 	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		q.wrong("%w: send Content-Type: application/json, not %q", errMedia, q.Header.Get("Content-Type"))
@@ -204,7 +204,7 @@ func bodyAtMost[T any](q *request, most int64) (v T) {
 		return v
 	}
 	if err == nil {
-		err = decodeStrictly(text, &v)
+		err = decode(text, &v)
 	}
 	switch {
 	case errors.Is(err, cellway.ErrInvalid):

@@ -16,7 +16,14 @@ import (
 // refuses what package json would take and somebody else read otherwise: a
 // field that stands twice, one whose name differs in case, one that is unknown,
 // bytes that are no UTF-8, and anything behind the value.
-func decodeStrictly(text []byte, v any) error {
+func decodeStrictly(text []byte, v any) error { return decodeBody(text, v, false) }
+
+// decodeFromRouter is decodeStrictly for what routers say of themselves. It
+// passes over fields that are unknown, since a router may be newer than its
+// control plane.
+func decodeFromRouter(text []byte, v any) error { return decodeBody(text, v, true) }
+
+func decodeBody(text []byte, v any, newer bool) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return errors.New("it is empty")
 	}
@@ -27,7 +34,9 @@ func decodeStrictly(text []byte, v any) error {
 		return errors.New("it is null")
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
+	if !newer {
+		dec.DisallowUnknownFields()
+	}
 	if err := dec.Decode(v); err != nil {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
 			return fmt.Errorf("field %q takes no %s", e.Field, e.Value)
@@ -40,7 +49,7 @@ func decodeStrictly(text []byte, v any) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the JSON value")
 	}
-	names := nameCheck{json.NewDecoder(bytes.NewReader(text)), map[reflect.Type]map[string]reflect.Type{}}
+	names := nameCheck{json.NewDecoder(bytes.NewReader(text)), map[reflect.Type]map[string]reflect.Type{}, newer}
 	return names.value(reflect.TypeOf(v))
 }
 
@@ -49,6 +58,7 @@ func decodeStrictly(text []byte, v any) error {
 type nameCheck struct {
 	*json.Decoder
 	known map[reflect.Type]map[string]reflect.Type // the fields of structs
+	newer bool                                     // names that mean nothing here are passed over
 }
 
 // value walks over the next value, which becomes a t. A nil t is not known:
@@ -102,8 +112,9 @@ func (n *nameCheck) object(t reflect.Type) error {
 		of := element(t, reflect.Map)
 		if fields != nil {
 			var ok bool
-			if of, ok = fields[name]; !ok {
-				return fmt.Errorf("unknown field %q%s", name, meant(name, fields))
+			of, ok = fields[name]
+			if written := meant(name, fields); !ok && (!n.newer || written != "") {
+				return fmt.Errorf("unknown field %q%s", name, written)
 			}
 		}
 		if err := n.value(of); err != nil {

@@ -120,6 +120,33 @@ func TestNamesOfAllBodiesAreKnown(t *testing.T) {
 
 // Whatever is taken says the same to a reader that keeps the first of two names,
 // or heeds case.
+// A router that is newer than its control plane must stay live, and known.
+func TestReportOfANewerRouterIsTakenWithoutWhatIsUnknown(t *testing.T) {
+	s, _ := newServer(t)
+	fleetOf(t, s, 2)
+	report := func(body string) int { return askRaw(t, s, "POST", "/v1/routers/r1", body).Code }
+	if code := report(`{"fleet":"shop","mood":["good",{"why":null}],"cells":[{"cell":"cell-001","requests":7,"breaker":"ajar","warmth":{"of":{"what":1}}}]}`); code != 200 {
+		t.Fatalf("answered %d", code)
+	}
+	var got api.Router
+	must(t, s, &got, "GET", "/v1/routers/r1", nil)
+	if !got.Live || len(got.Cells) != 1 || got.Cells[0].Requests != 7 || got.Cells[0].Breaker != "ajar" {
+		t.Errorf("the router is %+v", got)
+	}
+	for name, body := range map[string]string{
+		"other case":       `{"fleet":"shop","Cells":[]}`,
+		"twice":            `{"fleet":"shop","mood":1,"mood":2}`,
+		"twice, inside":    `{"fleet":"shop","mood":{"a":1,"a":2}}`,
+		"a long word":      `{"fleet":"shop","cells":[{"cell":"cell-001","breaker":"` + strings.Repeat("a", 33) + `"}]}`,
+		"less than none":   `{"fleet":"shop","cells":[{"cell":"cell-001","mismatches":-1}]}`,
+		"less than none 2": `{"fleet":"shop","cells":[{"cell":"cell-001","refused_open":-1}]}`,
+	} {
+		if code := report(body); code != 400 {
+			t.Errorf("%s: answered %d", name, code)
+		}
+	}
+}
+
 func FuzzDecodeStrictly(f *testing.F) {
 	for _, s := range []string{`{"admit":1}`, `{"admit":1,"admit":2}`, `{"Admit":1}`, `{"reason":"x","tags":{"a":1,"a":2}}`, `[]`, `null`, `{"tags":null}`, `{"inner":{"name":"x"}}`, `{"inner":[{}]}`} {
 		f.Add(s)

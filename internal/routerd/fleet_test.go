@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type fleet struct {
 	epoch   cellway.Epoch
 	cells   []*httptest.Server
 	release chan struct{} // requests for /slow are answered when it closes
+	refuse  atomic.Bool   // each cell has a guard that refuses everything
 }
 
 func newFleet(t testing.TB) *fleet {
@@ -48,6 +50,11 @@ func newFleet(t testing.TB) *fleet {
 	for i := range 2 {
 		id := cellway.CellID(fmt.Sprintf("cell-%03d", i+1))
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if f.refuse.Load() {
+				w.Header().Set("X-Cell-Epoch", r.Header.Get("X-Cell-Epoch"))
+				w.WriteHeader(http.StatusMisdirectedRequest)
+				return
+			}
 			if r.URL.Path == "/slow" {
 				select {
 				case <-f.release:

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/internal/feed"
 )
@@ -164,5 +165,35 @@ func TestTrafficOfCells(t *testing.T) {
 		if want := int64(map[string]int{"cell-001": 1}[string(c.Cell)]); c.TransportFailures != want {
 			t.Errorf("%s: %d transport failures, want %d", c.Cell, c.TransportFailures, want)
 		}
+		if c.Breaker != "closed" || c.RefusedOpen != 0 || c.Mismatches != 0 {
+			t.Errorf("after one failure: %+v", c)
+		}
+	}
+	// Once the breaker has opened, what is not even tried is told too.
+	const more = 20
+	for range more {
+		p.get(front.URL, "acme")
+	}
+	for _, c := range cells.take() {
+		if c.Cell == "cell-001" && (c.Breaker == "closed" || c.RefusedOpen == 0 || c.TransportFailures+c.RefusedOpen != more || c.Requests != more) {
+			t.Errorf("behind a breaker: %+v", c)
+		}
+	}
+	// And what a guard refuses, which is an answer of the cell.
+	f.refuse.Store(true)
+	for range 3 {
+		if status, body := p.get(front.URL, "globex"); status != http.StatusServiceUnavailable || !strings.Contains(body, string(cellway.CellMismatch)) {
+			t.Errorf("a refusing guard: %d %s", status, body)
+		}
+	}
+	for range 2 { // told once
+		for _, c := range cells.take() {
+			if c.Cell == "cell-002" && (c.Mismatches != want(c.Requests, 3) || c.TransportFailures != 0 || c.Breaker != "closed") {
+				t.Errorf("behind a guard: %+v", c)
+			}
+		}
 	}
 }
+
+// want is n, if there was anything at all.
+func want(requests, n int64) int64 { return min(requests, n) }

@@ -15,20 +15,21 @@ const tenantsReported = 100
 // of a router's figures. It is for one goroutine.
 type traffic struct {
 	rt   *router.Router
-	last map[cellway.CellID]router.BulkheadStats
+	last map[cellway.CellID]router.CellStats
 }
 
 // take returns what was sent to each cell since the last take.
 func (t *traffic) take() (cells []api.CellTraffic) {
 	loads := t.rt.TakeLoads(tenantsReported)
-	next := map[cellway.CellID]router.BulkheadStats{}
+	next := map[cellway.CellID]router.CellStats{}
 	for _, c := range t.rt.Stats().Cells {
 		now := c.Bulkhead
 		if now.Cell == "" {
 			continue // requests that led to no cell, or a cell that is gone
 		}
-		next[c.Cell] = now
-		was := t.last[c.Cell]
+		next[c.Cell] = c
+		old := t.last[c.Cell]
+		was := old.Bulkhead
 		if now.Requests < was.Requests {
 			was = router.BulkheadStats{} // a cell that went and came again counts from zero
 		}
@@ -36,8 +37,11 @@ func (t *traffic) take() (cells []api.CellTraffic) {
 			Cell:              c.Cell,
 			Requests:          int64(now.Requests - was.Requests),
 			TransportFailures: int64(now.TransportFailures() - was.TransportFailures()),
+			RefusedOpen:       int64(now.RefusedOpen - was.RefusedOpen),
+			Mismatches:        int64(c.Mismatches - min(c.Mismatches, old.Mismatches)),
 			Status5xx:         int64(now.ServerErrors - was.ServerErrors),
 			P99MS:             float64(now.FirstByte.Since(was.FirstByte).Quantile(0.99)) / float64(time.Millisecond),
+			Breaker:           now.Breaker.String(),
 		}
 		for _, l := range loads[c.Cell] {
 			one.Tenants = append(one.Tenants, api.TenantTraffic{Tenant: cellway.TenantID(l.Name), Requests: int64(l.Requests)})
