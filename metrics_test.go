@@ -1,7 +1,6 @@
 package cellway_test
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -12,38 +11,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
 
 const (
-	metricsPage  = "docs/operations/metrics.md"
-	rulesFile    = "deploy/prometheus/cellway.rules.yml"
-	controlBegin = "<!-- begin: control plane -->\n"
-	controlEnd   = "<!-- end: control plane -->\n"
+	metricsPage = "docs/operations/metrics.md"
+	rulesFile   = "deploy/prometheus/cellway.rules.yml"
 )
 
 // The page about metrics has the control plane's, as its source makes them.
 func TestDocsControlPlaneMetrics(t *testing.T) {
 	want := controlMetrics(t)
-	text, err := os.ReadFile(metricsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(text), controlBegin)
-	got, tail, ok2 := strings.Cut(rest, controlEnd)
-	if !ok || !ok2 {
-		t.Fatalf("%s lacks its marks %q and %q", metricsPage, controlBegin, controlEnd)
-	}
-	if *update {
-		if err := os.WriteFile(metricsPage, []byte(head+controlBegin+want+controlEnd+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		got = want
-	}
-	if got != want {
-		t.Errorf("%s is not what the control plane shows; write it again with: go test -run TestDocsControlPlaneMetrics . -update", metricsPage)
-	}
+	writeBetween(t, metricsPage, "control plane", want, "TestDocsControlPlaneMetrics")
 }
 
 // controlMetrics reads the metrics that internal/controld makes and returns
@@ -149,27 +127,8 @@ func TestDocsMetricsExist(t *testing.T) {
 
 // The alert rules are what Prometheus reads.
 func TestDocsAlertRules(t *testing.T) {
-	text, err := os.ReadFile(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Groups []struct {
-			Name  string
-			Rules []struct {
-				Alert, Expr, For string
-				Labels           map[string]string
-				Annotations      map[string]string
-			}
-		}
-	}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]bool{}
-	for _, g := range file.Groups {
+	for _, g := range alertRules(t).Groups {
 		for _, r := range g.Rules {
 			if r.Alert == "" || seen[r.Alert] {
 				t.Errorf("%s has a rule %q twice or without a name", g.Name, r.Alert)
