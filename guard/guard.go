@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -62,56 +61,41 @@ const (
 
 // A guard is the middleware.
 type guard struct {
-	cfg   Config
-	names map[string]bool
+	judge *Judge
 	next  http.Handler
 }
 
 // Handler returns a handler that passes to next what was routed to this cell.
 // The error wraps [cellway.ErrInvalid].
 func Handler(cfg Config, next http.Handler) (http.Handler, error) {
-	if err := cfg.Cell.Validate(); err != nil {
-		return nil, fmt.Errorf("guard: %w", err)
-	}
-	if len(cfg.Addresses)+len(cfg.Names) == 0 {
-		return nil, fmt.Errorf("guard of %s: it would believe nobody: give addresses of routers, or names in their certificates: %w", cfg.Cell, cellway.ErrInvalid)
-	}
-	for _, p := range cfg.Addresses {
-		if !p.IsValid() {
-			return nil, fmt.Errorf("guard of %s: an address is not valid: %w", cfg.Cell, cellway.ErrInvalid)
-		}
+	judge, err := NewJudge(cfg)
+	if err != nil {
+		return nil, err
 	}
 	if next == nil {
 		return nil, fmt.Errorf("guard of %s: there is no handler to guard: %w", cfg.Cell, cellway.ErrInvalid)
 	}
-	g := &guard{cfg: cfg, names: make(map[string]bool), next: next}
-	for _, name := range cfg.Names {
-		g.names[name] = true
-	}
-	return g, nil
+	return &guard{judge, next}, nil
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if len(r.Header[CellHeader]) == 0 || !g.believes(r) {
-		if !g.cfg.Direct {
-			g.misdirected(w, r, NotRouted, "this cell serves what routers send to it")
-			return
-		}
+	var peer netip.Addr
+	if p, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		peer = p.Addr()
+	}
+	v := g.judge.Judge(r.Header, peer, r.TLS)
+	switch {
+	case v.Refused != "":
+		g.misdirected(w, r, &v)
+		return
+	case !v.Routed:
 		strip(r.Header)
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	id, err := identity(r.Header)
-	switch {
-	case err != nil:
-		g.misdirected(w, r, Malformed, err.Error())
-		return
-	case id.Cell != g.cfg.Cell:
-		g.misdirected(w, r, OtherCell, fmt.Sprintf("the request was routed to %s and came to %s", id.Cell, g.cfg.Cell))
-		return
-	}
-	if g.cfg.TokenTenant != nil && id.Key != "" {
-		switch tenant, err := g.cfg.TokenTenant(r); {
+	id := v.Identity
+	if token := g.judge.cfg.TokenTenant; token != nil && id.Key != "" {
+		switch tenant, err := token(r); {
 		case err != nil:
 			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 			g.refuse(w, r, http.StatusUnauthorized, BadToken, "the token could not be verified")
@@ -122,68 +106,6 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	g.next.ServeHTTP(w, r.WithContext(newContext(r.Context(), id)))
-}
-
-// believes reports whether r comes from a router.
-func (g *guard) believes(r *http.Request) bool {
-	if r.TLS != nil && len(g.names) > 0 {
-		for _, chain := range r.TLS.VerifiedChains {
-			for _, name := range chain[0].DNSNames {
-				if g.names[name] {
-					return true
-				}
-			}
-			for _, uri := range chain[0].URIs {
-				if g.names[uri.String()] {
-					return true
-				}
-			}
-		}
-	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return false // no address, as on a Unix socket
-	}
-	addr := peer.Addr().Unmap().WithZone("")
-	for _, p := range g.cfg.Addresses {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
-}
-
-// identity reads the headers of a router.
-func identity(h http.Header) (id Identity, err error) {
-	one := func(name string) string {
-		v := h[name]
-		if len(v) > 1 && err == nil {
-			err = errors.New(name + " is there twice")
-		}
-		if len(v) == 0 {
-			return ""
-		}
-		return v[0]
-	}
-	id.Cell = cellway.CellID(one(CellHeader))
-	id.Key = cellway.Key(one(KeyHeader))
-	if epoch := one(EpochHeader); epoch != "" {
-		var bad error
-		if id.Epoch, bad = cellway.ParseEpoch(epoch); bad != nil && err == nil {
-			err = errors.New(EpochHeader + " is not an epoch")
-		}
-	}
-	switch {
-	case err != nil || id.Key == "":
-		// Without a key, X-Tenant-Id is the application's own.
-	case !id.Key.Valid():
-		err = errors.New(KeyHeader + " is not a key")
-	default:
-		if tenant := one(TenantHeader); err == nil && tenant != string(id.Tenant()) {
-			err = errors.New(TenantHeader + " is not the tenant of " + KeyHeader)
-		}
-	}
-	return id, err
 }
 
 // strip removes the router's headers, and what looks like them to a server

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -163,6 +164,15 @@ func (k *Call) Peer() netip.AddrPort { return k.c.peer }
 
 // Secure reports whether the connection is one of TLS.
 func (k *Call) Secure() bool { return k.c.secure }
+
+// TLS returns the state of the connection's TLS, or nil if it has none.
+func (k *Call) TLS() *tls.ConnectionState {
+	if tc, ok := k.c.conn.(*tls.Conn); ok {
+		state := tc.ConnectionState()
+		return &state
+	}
+	return nil
+}
 
 // HasBody reports whether the request has a body.
 func (k *Call) HasBody() bool { return k.body.kind != bodyNone }
