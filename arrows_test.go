@@ -44,6 +44,7 @@ var arrows = []arrow{
 	{pkg: "/shuffle/registrytest", may: list("/shuffle", "/internal/fault"), never: map[string]string{
 		"/internal/store": "it holds any store to the contract and knows none",
 	}},
+	{pkg: "/shuffle/hand", never: noIO},
 	{pkg: "/routemap", pure: true, may: list("")},
 	{pkg: "/placement", pure: true, may: list("", "/routemap")},
 	{pkg: "/internal/move", pure: true, may: list("", "/routemap")},
@@ -54,16 +55,17 @@ var arrows = []arrow{
 
 	// The path of a request.
 	{pkg: "/internal/engine", may: list(""), never: onThePath},
-	{pkg: "/router", may: list("", "/routemap", "/internal/engine"), never: onThePath},
+	{pkg: "/router", may: list("", "/routemap", "/internal/engine", "/internal/front"), never: onThePath},
+	{pkg: "/internal/front", may: list("", "/internal/engine"), never: onThePath},
 	{pkg: "/guard", may: list(""), never: onThePath},
-	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/internal/engine"), never: onThePath},
+	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/shuffle/hand", "/internal/engine", "/internal/front", "/internal/regular"), never: onThePath},
 
 	// How maps reach routers, and people reach the control plane.
 	{pkg: "/internal/feed", may: list("", "/api", "/routemap", "/internal/regular"), never: onThePath},
 	{pkg: "/client", may: list("", "/api", "/routemap", "/shuffle"), never: map[string]string{
 		"/internal": "users import it: it depends on nothing that may change at will",
 	}},
-	{pkg: "/client/handhttp", may: list("/shuffle"), never: map[string]string{
+	{pkg: "/client/handhttp", may: list("/shuffle", "/shuffle/hand"), never: map[string]string{
 		"/internal": "users import it: it depends on nothing that may change at will",
 		"/client":   "workers are called without a control plane",
 	}},
