@@ -83,6 +83,7 @@ type Change struct {
 	DryRun   bool         `json:"dry_run,omitempty"`   // nothing was stored
 	Digest   string       `json:"digest,omitempty"`    // of the change set, in a dry run
 	Counts   *Counts      `json:"counts,omitempty"`    // in a dry run
+	Causes   []Cause      `json:"causes,omitempty"`    // in a dry run: why a person must confirm the change, by its digest; empty if nobody must
 	Changes  []Difference `json:"changes,omitempty"`   // in a dry run: the first of what would change in the map
 	Total    int          `json:"total,omitempty"`     // in a dry run: how much would change
 	Waited   *Waited      `json:"waited,omitempty"`    // if the request asked to wait
@@ -90,10 +91,11 @@ type Change struct {
 
 // A Difference is one record that differs between two maps.
 type Difference struct {
-	What string `json:"what"`           // settings, cell, bucket, entry, alias, tombstone or hold
-	Name string `json:"name"`           // of the record
-	From string `json:"from,omitempty"` // before, in short; empty if it was not there
-	To   string `json:"to,omitempty"`   // after, in short; empty if it is gone
+	What      string `json:"what"`                 // settings, cell, bucket, entry, alias, tombstone or hold
+	Name      string `json:"name"`                 // of the record
+	From      string `json:"from,omitempty"`       // before, in short; empty if it was not there
+	To        string `json:"to,omitempty"`         // after, in short; empty if it is gone
+	EpochOnly bool   `json:"epoch_only,omitempty"` // it answers as before, in another epoch; these come after all others
 }
 
 // Waited says how far routers have come with a version.

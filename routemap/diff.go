@@ -19,19 +19,34 @@ type Difference struct {
 	Name string // of the record
 	From string // what it was; empty if it was not there
 	To   string // what it is; empty if it is gone
+
+	// EpochOnly marks a record that answers as before, in another epoch: after a
+	// restore that is every one.
+	EpochOnly bool
 }
 
 // Diff tells what differs from before to after, and returns at most limit of
 // the differences with how many there are. Settings, cells, holds and buckets
-// come before keys. If before is nil, everything in after is new.
+// come before keys, and all that answers otherwise before what only has another
+// epoch. If before is nil, everything in after is new.
 func Diff(before, after *Map, limit int) (list []Difference, total int) {
-	add := func(what, name, from, to string) {
-		if from == to {
+	var epochs []Difference
+	put := func(d Difference) {
+		if d.From == d.To {
 			return
 		}
-		if total++; total <= limit {
-			list = append(list, Difference{what, name, from, to})
+		to := &list
+		if d.EpochOnly {
+			to = &epochs
 		}
+		if total++; len(*to) < limit {
+			*to = append(*to, d)
+		}
+	}
+	add := func(what, name, from, to string) { put(Difference{What: what, Name: name, From: from, To: to}) }
+	// aged is add for a record with an epoch.
+	aged := func(what, name, from, to string, was, is cellway.Epoch) {
+		put(Difference{what, name, from, to, strings.Replace(from, tellEpoch(was), tellEpoch(is), 1) == to})
 	}
 	if before == nil {
 		before = &Map{base: &Base{}, over: noChanges()}
@@ -57,7 +72,9 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 		add("hold", key, tellHold(before.over.hold(key)), tellHold(after.over.hold(key)))
 	}
 	for i := range max(before.base.settings.Buckets, after.base.settings.Buckets) {
-		add("bucket", strconv.FormatUint(uint64(i), 10), before.tellBucket(i), after.tellBucket(i))
+		from, was := before.tellBucket(i)
+		to, is := after.tellBucket(i)
+		aged("bucket", strconv.FormatUint(uint64(i), 10), from, to, was, is)
 	}
 	after.pair(before, func(key string, now, was record, inNow, inWas bool) {
 		switch {
@@ -69,11 +86,13 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 			add(was.kind.what(), key, before.tell(key, was), "")
 			add(now.kind.what(), key, "", after.tell(key, now))
 		default:
-			add(now.kind.what(), key, before.tell(key, was), after.tell(key, now))
+			aged(now.kind.what(), key, before.tell(key, was), after.tell(key, now), was.epoch, now.epoch)
 		}
 	})
-	return list, total
+	return append(list, epochs[:min(len(epochs), limit-len(list))]...), total
 }
+
+func tellEpoch(e cellway.Epoch) string { return "epoch " + e.String() }
 
 // diffSettings names each setting that differs.
 func diffSettings(was, is Settings, add func(what, name, from, to string)) {
@@ -124,26 +143,26 @@ func (m *Map) tell(key string, r record) string {
 	case recAlias:
 		return "of " + string(r.target)
 	case recTombstone:
-		return "gone since epoch " + r.epoch.String()
+		return "gone since " + tellEpoch(r.epoch)
 	}
 	e := m.entry(key, r)
 	s := e.Kind.String()
 	if e.Cell != "" {
 		s += " in " + string(e.Cell)
 	}
-	s += ", epoch " + e.Epoch.String()
+	s += ", " + tellEpoch(e.Epoch)
 	if e.Kind.IsOverride() {
 		s += fmt.Sprintf(", by %s until %s: %s", e.By, e.ReviewBy.Format(time.DateOnly), e.Reason)
 	}
 	return s
 }
 
-func (m *Map) tellBucket(i uint32) string {
+func (m *Map) tellBucket(i uint32) (string, cellway.Epoch) {
 	if i >= m.base.settings.Buckets {
-		return ""
+		return "", 0
 	}
 	b := m.bucket(i)
-	return fmt.Sprintf("%s, epoch %s", m.cellID(b.cell), b.epoch)
+	return fmt.Sprintf("%s, %s", m.cellID(b.cell), tellEpoch(b.epoch)), b.epoch
 }
 
 func tellCell(c *cellway.Cell) string {

@@ -68,23 +68,49 @@ func TestDiffSaysWhatARecordWasAndIs(t *testing.T) {
 		RemoveHolds: []cellway.Key{"moved"}, Holds: []cellway.Hold{{Key: "other", Move: "m-2", Until: review, HoldMS: 1}},
 	}, 10)
 	want := []routemap.Difference{
-		{"settings", "stateless", "false", "true"},
-		{"settings", "extractors", `[{"kind":"header","name":"X-Tenant-Id"}]`, `[{"kind":"jwt","name":"a<b","source":"cookie:sid","must_agree":true}]`},
-		{"cell", "cell-003", "active, admit 100 %, guard none, http://127.0.0.1:9003", "active, admit 100 %, guard none, http://127.0.0.1:9003, a=1, b=2, title third, zone eu-1"},
-		{"hold", "moved", "move m-1, at most 500 ms until 2027-03-01T00:00:00Z", ""},
-		{"hold", "other", "", "move m-2, at most 1 ms until 2027-03-01T00:00:00Z"},
-		{"bucket", "3", "cell-001, epoch 0.1", "cell-002, epoch 0.14"},
-		{"entry", "deleted", "placed in cell-001, epoch 0.1", ""},
-		{"tombstone", "deleted", "", "gone since epoch 0.12"},
-		{"entry", "moved", "placed in cell-001, epoch 0.1", "heavy in cell-002, epoch 0.10, by ops until 2027-03-01: a reason"},
-		{"alias", "old", "of moved", ""},
-		{"tombstone", "old", "", "gone since epoch 0.13"},
-		{"entry", "sick", "", "quarantine, epoch 0.11, by ops until 2027-03-01: a reason"},
+		{"settings", "stateless", "false", "true", false},
+		{"settings", "extractors", `[{"kind":"header","name":"X-Tenant-Id"}]`, `[{"kind":"jwt","name":"a<b","source":"cookie:sid","must_agree":true}]`, false},
+		{"cell", "cell-003", "active, admit 100 %, guard none, http://127.0.0.1:9003", "active, admit 100 %, guard none, http://127.0.0.1:9003, a=1, b=2, title third, zone eu-1", false},
+		{"hold", "moved", "move m-1, at most 500 ms until 2027-03-01T00:00:00Z", "", false},
+		{"hold", "other", "", "move m-2, at most 1 ms until 2027-03-01T00:00:00Z", false},
+		{"bucket", "3", "cell-001, epoch 0.1", "cell-002, epoch 0.14", false},
+		{"entry", "deleted", "placed in cell-001, epoch 0.1", "", false},
+		{"tombstone", "deleted", "", "gone since epoch 0.12", false},
+		{"entry", "moved", "placed in cell-001, epoch 0.1", "heavy in cell-002, epoch 0.10, by ops until 2027-03-01: a reason", false},
+		{"alias", "old", "of moved", "", false},
+		{"tombstone", "old", "", "gone since epoch 0.13", false},
+		{"entry", "sick", "", "quarantine, epoch 0.11, by ops until 2027-03-01: a reason", false},
 	}
 	if got, total := routemap.Diff(before, after, 100); !slices.Equal(got, want) || total != len(want) {
 		t.Errorf("%d differences:", total)
 		for _, d := range got {
 			t.Errorf("%+v", d)
+		}
+	}
+}
+
+func TestDiffTellsLastWhatOnlyHasAnotherEpoch(t *testing.T) {
+	c := content(2, 4)
+	c.Entries = []cellway.Entry{{Key: "acme", Cell: "cell-001"}, {Key: "zeta", Cell: "cell-001"}}
+	c.Tombstones = []cellway.Tombstone{{Key: "gone"}}
+	before := build(t, c)
+	c.Entries[1].Cell = "cell-002"
+	after, err := routemap.Build(c, 77) // every epoch is another
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, total := routemap.Diff(before, after, 100)
+	if total != 7 || len(list) != 7 { // 4 buckets, 2 entries, a tombstone
+		t.Fatalf("%d of %d differences: %+v", len(list), total, list)
+	}
+	for i, d := range list {
+		if d.EpochOnly != (i > 0) || i == 0 && d.Name != "zeta" {
+			t.Errorf("%d: %+v", i, d)
+		}
+	}
+	for limit, epochs := range map[int]int{1: 0, 3: 2} {
+		if few, total := routemap.Diff(before, after, limit); total != 7 || len(few) != limit || few[0].Name != "zeta" || few[limit-1].EpochOnly != (epochs > 0) {
+			t.Errorf("with a limit of %d: %+v of %d", limit, few, total)
 		}
 	}
 }

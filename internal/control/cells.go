@@ -87,7 +87,8 @@ func bucketCounts(m *routemap.Map) map[cellway.CellID]int {
 // PutCell registers a cell (at revision 0) or changes one. The state is new,
 // active or cordoned, and Cordoned says the same as cordoned; Admit and
 // CreatedAt of set are not looked at: a cell is registered with an admit of 100,
-// and drains change it.
+// and drains change it. A write that changes nothing leaves the revision, and no
+// trace in the journal.
 func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.Revision) (c CellStatus, ch Change, err error) {
 	ch, err = s.write(ctx, call, func(w *work) error {
 		set := set
@@ -123,10 +124,14 @@ func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.R
 				return err
 			}
 		}
+		w.putMapCell(set)
+		if old.Revision > 0 && w.cs.IsEmpty() && alike(old, set) {
+			c, err = w.status(old)
+			return err
+		}
 		if err := w.putCell(&set); err != nil {
 			return err
 		}
-		w.putMapCell(set)
 		w.record("cell.set", "cell/"+string(set.ID), present(old, old.Revision), set)
 		c, err = w.status(set)
 		return err

@@ -21,6 +21,9 @@ func (s *Service) Fleet(ctx context.Context) (f Fleet, err error) {
 // with a full mapping has a map from then on; one with buckets has its first
 // map when its buckets are assigned. A bucket count of 0 means 16,384.
 //
+// Settings that are the same already leave the revision, and no trace in the
+// journal.
+//
 // When a fleet becomes strict, each registered tenant that was found by its
 // bucket gets an entry, so that it is found still. A fleet can't stop being
 // stateless while overrides send registered tenants away from their homes.
@@ -51,6 +54,9 @@ func (s *Service) PutFleet(ctx context.Context, call Call, set routemap.Settings
 			return err
 		}
 		f = Fleet{Revision: at, Settings: set, CreatedAt: old.CreatedAt}
+		if at > 0 && at == old.Revision && alike(old, f) {
+			return nil
+		}
 		switch {
 		case old.Revision > 0 && (set.Fleet != old.Fleet || set.Mapping != old.Mapping || set.Buckets != old.Buckets):
 			return fmt.Errorf("fleet %s: name, mapping and bucket count never change: %w", old.Fleet, cellway.ErrInvalid)

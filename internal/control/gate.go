@@ -126,6 +126,8 @@ func (w *work) gate(entry *changeEntry, named routemap.Digest) error {
 		w.head.Window = addToWindow(window, w.now, entry.Counts)
 	case w.call.Confirm == entry.Digest:
 		entry.Confirmed = true
+	case w.call.DryRun: // who only tries it is told all that it would do
+		w.change.Causes = causes
 	default:
 		return &GateError{causes, sum, entry.Digest}
 	}

@@ -172,6 +172,29 @@ func TestReachIsFalseUntilALeaseAfterTheStart(t *testing.T) {
 	})
 }
 
+func TestReachWaitsForNobodyElseWhereAllRoutersAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(t, memstore.New())
+		cfg.Routers = []string{"a", "b"}
+		s, stop := startWith(t, cfg)
+		defer stop()
+		fleet(t, s, routemap.Settings{}, 2)
+		time.Sleep(time.Second)
+		v := s.Newest().Map.Version()
+		for _, tt := range []struct {
+			router string
+			all    bool
+		}{{"a", false}, {"b", true}} {
+			if err := s.Report(t.Context(), tt.router, control.Report{Version: v}); err != nil {
+				t.Fatal(err)
+			}
+			if r := s.Reach(v); r.Reached != tt.all {
+				t.Errorf("after the report of %s: %+v", tt.router, r)
+			}
+		}
+	})
+}
+
 func TestRollbackRestoresRecordsAndNoOwner(t *testing.T) {
 	s := open(t, memstore.New())
 	fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 2)

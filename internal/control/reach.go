@@ -54,9 +54,24 @@ func (g *registry) reach(version cellway.Version, now time.Time) (r Reach, chang
 	return r, g.changed
 }
 
+// settled reports whether all routers that may be live are known.
+func (g *registry) settled(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.starting(now)
+}
+
 // starting reports whether the control plane has started so lately that routers
-// may be live of which it has not heard yet.
-func (g *registry) starting(now time.Time) bool { return now.Sub(g.since) < Lease }
+// may be live of which it has not heard yet. The caller holds g.mu.
+func (g *registry) starting(now time.Time) bool {
+	if now.Sub(g.since) >= Lease {
+		return false
+	}
+	return len(g.all) == 0 || slices.ContainsFunc(g.all, func(id string) bool {
+		r := g.routers[id]
+		return r == nil || r.LastSeen.Before(g.since)
+	})
+}
 
 // Wait blocks until the change with that number is published and every live
 // router serves it, or until ctx ends; then it says how far it came. With 0 it

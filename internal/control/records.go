@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,6 +136,16 @@ func getOverride(tx store.Tx, key cellway.Key) (Override, error) {
 
 func getAlias(tx store.Tx, name cellway.TenantID) (Alias, error) {
 	return get(tx, kindAlias, string(name), func(a *Alias, r cellway.Revision) { a.Revision = r })
+}
+
+// alike reports whether two records of one kind would be stored as the same.
+func alike(a, b any) bool {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false
+	}
+	y, err := json.Marshal(b)
+	return err == nil && bytes.Equal(x, y)
 }
 
 // put writes a record and returns its new revision.

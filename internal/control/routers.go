@@ -76,12 +76,13 @@ var routerID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 type registry struct {
 	mu      sync.Mutex
 	since   time.Time
+	all     []string // ids of all that there are, if that is known
 	routers map[string]*Router
 	changed chan struct{} // closed at each report
 }
 
-func newRegistry(now time.Time) *registry {
-	return &registry{since: now, routers: map[string]*Router{}, changed: make(chan struct{})}
+func newRegistry(now time.Time, all []string) *registry {
+	return &registry{since: now, all: all, routers: map[string]*Router{}, changed: make(chan struct{})}
 }
 
 // tell wakes whoever waits for routers. The caller holds g.mu.

@@ -22,6 +22,11 @@ type Config struct {
 	Signers []routemap.Signer // at least one; more than one while keys rotate
 	Sinks   []Sink            // where versions are written beside the store
 	Log     *slog.Logger      // nil discards
+
+	// Routers are the ids of all routers, where they are known from the start:
+	// once each has reported, nobody else is waited for. If empty, there may be
+	// others for as long as a lease.
+	Routers []string
 }
 
 // A Service answers the control plane's use cases. It is safe for concurrent
@@ -68,7 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		store: cfg.Store, signers: cfg.Signers, sinks: cfg.Sinks, log: cfg.Log,
-		routers: newRegistry(time.Now()), hub: newHub(), queue: newQueue(), overdue: newOverdue(), stats: &counters{},
+		routers: newRegistry(time.Now(), cfg.Routers), hub: newHub(), queue: newQueue(), overdue: newOverdue(), stats: &counters{},
 		lane: make(chan struct{}, 1), turn: make(chan struct{}, 1), folding: make(chan struct{}, 1),
 	}
 	if s.log == nil {

@@ -44,6 +44,12 @@ func start(t testing.TB, st control.Store, sinks ...control.Sink) (s *control.Se
 	t.Helper()
 	cfg := config(t, st)
 	cfg.Sinks = sinks
+	return startWith(t, cfg)
+}
+
+// startWith is start with all that a service may be told.
+func startWith(t testing.TB, cfg control.Config) (s *control.Service, stop func()) {
+	t.Helper()
 	s, err := control.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -240,6 +240,9 @@ func (w *work) changeTenant(old, set Tenant, at cellway.Revision) (Tenant, error
 	}
 	t := old
 	t.Revision, t.Tier, t.Weights, t.Residency, t.Dedicated, t.Policy = at, set.Tier, set.Weights, set.Residency, set.Dedicated, set.Policy
+	if at == old.Revision && alike(old, t) {
+		return old, nil // neither a revision nor a line of the journal for nothing
+	}
 	if err := w.mayStay(t, old); err != nil {
 		return t, err
 	}

@@ -39,6 +39,10 @@ type Change struct {
 	Digest routemap.Digest // of the change set and what it does
 	Counts routemap.Counts
 
+	// Causes is why a person must confirm the change, by Digest: of a dry run, as
+	// the change itself is refused.
+	Causes []routemap.Cause
+
 	// Upto is the last accepted change when the answer was made. A write that
 	// found done what it was asked for has no Seq; who waits for Upto waits for
 	// that too.
@@ -262,7 +266,7 @@ func (w *work) accept() error {
 	}
 	next.chain = link(w.at.chain, body)
 	w.next, w.head.Seq, w.head.Chain = next, next.seq, next.chain
-	w.change = Change{Seq: next.seq, Digest: e.Digest, Counts: e.Counts, Before: w.m, After: next.m}
+	w.change.Seq, w.change.Digest, w.change.Counts, w.change.Before, w.change.After = next.seq, e.Digest, e.Counts, w.m, next.m
 	w.queued = []queued{e.queued(next.seq)}
 	return nil
 }

@@ -46,6 +46,10 @@ type Config struct {
 	// front that does it.
 	PlainHTTP bool
 
+	// Routers are the ids of all routers, where they are known from the start,
+	// as in a process that runs the only one. If empty, there may be any.
+	Routers []string
+
 	ShutdownTimeout time.Duration // if zero, 15 seconds
 	Log             *slog.Logger  // nil discards
 	LogLines        *boot.Lines   // what Log writes to, to be counted; may be nil

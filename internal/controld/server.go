@@ -71,7 +71,7 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 		sinks = append(sinks, s.sink)
 	}
-	if s.service, err = control.Open(ctx, control.Config{Store: s.store, Signers: signers, Sinks: sinks, Log: s.log}); err != nil {
+	if s.service, err = control.Open(ctx, control.Config{Store: s.store, Signers: signers, Sinks: sinks, Log: s.log, Routers: cfg.Routers}); err != nil {
 		return nil, err
 	}
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.listen()); err != nil {

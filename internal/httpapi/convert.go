@@ -147,7 +147,7 @@ func (s *Server) change(ctx context.Context, c control.Change, call control.Call
 	if call.DryRun {
 		out := api.Change{DryRun: true, Changes: []api.Difference{}}
 		if c.After != nil {
-			out.Digest, out.Counts = c.Digest.String(), counts(c.Counts)
+			out.Digest, out.Counts, out.Causes = c.Digest.String(), counts(c.Counts), causes(c.Causes)
 			diff, total := routemap.Diff(c.Before, c.After, maxDifferences)
 			out.Changes, out.Total = differences(diff), total
 		}

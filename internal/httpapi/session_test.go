@@ -237,8 +237,14 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 	if want := `cellway drain cell-003 --to 0 --reason 'it'\''s hot' --confirm ` + p.Digest; p.Command != want || len(p.Causes) != 1 || p.Counts == nil {
 		t.Errorf("the refusal is %+v, want the command %s", p, want)
 	}
-	x.no(api.CodeGate, "POST", "/v1/cells/cell-003/drain?dry_run=true", api.DrainRequest{Admit: 0})
+	x.ok(&cell, "POST", "/v1/cells/cell-003/drain?dry_run=true", api.DrainRequest{Admit: 0})
+	if len(cell.Causes) != 1 || cell.Digest != p.Digest || cell.Total != 1 || len(cell.Changes) != 1 {
+		t.Errorf("a dry run of what must be confirmed says %+v", cell.Change)
+	}
 	x.ok(&cell, "POST", "/v1/cells/cell-003/drain?dry_run=true&confirm="+p.Digest, api.DrainRequest{Admit: 0})
+	if len(cell.Causes) != 0 {
+		t.Errorf("confirmed, and the dry run asks for %+v", cell.Causes)
+	}
 	x.ok(&cell, "POST", "/v1/cells/cell-003/drain?confirm="+p.Digest, api.DrainRequest{Admit: 0, Reason: "it's hot"})
 	for i := range 3 {
 		x.ok(&cell, "POST", fmt.Sprintf("/v1/cells/cell-%03d/undrain", i+1), api.DrainRequest{Admit: 100})
