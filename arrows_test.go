@@ -66,8 +66,12 @@ var arrows = []arrow{
 		"/internal": "users import it: it depends on nothing that may change at will",
 	}},
 	{pkg: "/client/handhttp", may: list("/shuffle", "/shuffle/hand"), never: map[string]string{
+		"/internal":  "users import it: it depends on nothing that may change at will",
+		"/client":    "workers are called without a control plane",
+		"github.com": "who wants metrics adds handprom",
+	}},
+	{pkg: "/client/handhttp/handprom", may: list("/client/handhttp"), never: map[string]string{
 		"/internal": "users import it: it depends on nothing that may change at will",
-		"/client":   "workers are called without a control plane",
 	}},
 	{pkg: "/client/cellhttp", may: list("", "/api", "/client"), never: map[string]string{
 		"/internal": "users import it: it depends on nothing that may change at will",

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/cellway/cellway/shuffle"
 )
 
 // A call is one request of the caller's, over all its attempts.
@@ -37,12 +39,13 @@ func (t *Transport) begin(req *http.Request) (*call, error) {
 	if name == "" {
 		return nil, &Error{Stop: fmt.Errorf("%w: set its header %s, or Config.Tenant", ErrNoTenant, TenantHeader)}
 	}
-	ten, h, err := t.enter(name)
+	ten, h, err := t.enter(req.Context(), name)
 	if err != nil {
 		return nil, &Error{Tenant: name, Stop: err}
 	}
 	c := &call{t: t, req: req, ten: ten}
 	c.deal(h)
+	t.stats.began(h.members)
 	c.idem = idempotent(req)
 	if !c.idem && t.cfg.DrawKeys && (req.Method == http.MethodPost || req.Method == http.MethodPatch) {
 		c.key, c.idem = newKey(), true
@@ -57,30 +60,46 @@ func (t *Transport) begin(req *http.Request) (*call, error) {
 	return c, nil
 }
 
-// enter returns the tenant and its hand.
-func (t *Transport) enter(name string) (*tenant, *hand, error) {
+// enter returns the tenant and its hand. While new hands can't tell it, such as
+// when their store is down, the tenant keeps the one that it had.
+func (t *Transport) enter(ctx context.Context, name string) (*tenant, *hand, error) {
 	ten := t.tenants.get(name, t.newTenant)
 	src := t.source.Load()
-	if h := ten.hand.Load(); h != nil && h.source == src {
-		return ten, h, nil
+	old := ten.hand.Load()
+	if old != nil && (old.source == src || t.now() < ten.ask.Load()) {
+		return ten, old, nil
 	}
-	members, err := src.Hand(name)
-	if err != nil {
+	h, err := t.handFrom(ctx, src, name)
+	switch {
+	case err == nil:
+		ten.hand.Store(h)
+		return ten, h, nil
+	case old == nil || errors.Is(err, ErrNoHand) || errors.Is(err, shuffle.ErrInvalid):
 		return nil, nil, err
 	}
+	ten.ask.Store(t.now() + int64(time.Second))
+	t.log.Warn("a tenant keeps its old hand, since the new one is not to be had", "tenant", name, "version", src.Version(), "error", err)
+	return ten, old, nil
+}
+
+// handFrom asks src for a tenant's hand.
+func (t *Transport) handFrom(ctx context.Context, src *source, name string) (*hand, error) {
+	members, err := src.Hand(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	if len(members) == 0 {
-		return nil, nil, fmt.Errorf("tenant %q has an empty hand in version %s: %w", name, src.Version(), ErrNoHand)
+		return nil, fmt.Errorf("tenant %q has an empty hand in version %s: %w", name, src.Version(), ErrNoHand)
 	}
 	h := &hand{source: src}
 	for _, m := range members[:min(len(members), maxHand)] {
 		e, err := t.endpoints.get(m)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		h.members = append(h.members, e)
 	}
-	ten.hand.Store(h)
-	return ten, h, nil
+	return h, nil
 }
 
 func (t *Transport) newTenant(name string) *tenant {
@@ -218,8 +237,9 @@ func (c *call) decide(a *attempt, now int64) (same *endpoint, wait time.Duration
 	return same, wait, nil
 }
 
-// over returns what was reserved and not used.
+// over counts c, and returns what was reserved and not used.
 func (c *call) over() {
+	c.t.stats.attempts[min(c.n, ManyAttempts)-1].Add(1)
 	for c.spend() {
 		c.budget().give()
 	}

@@ -396,11 +396,11 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range []string{"", "w1:80", "ftp://w1", "http://w1/path", "http://u:p@w1", "http://w1?x"} {
-		if _, err := handhttp.NewComputed(s, map[string]string{"w1": url}); !errors.Is(err, shuffle.ErrInvalid) || !strings.Contains(err.Error(), "w1") {
+		if _, err := handhttp.NewDealt(s, map[string]string{"w1": url}); !errors.Is(err, shuffle.ErrInvalid) || !strings.Contains(err.Error(), "w1") {
 			t.Errorf("address %q: %v", url, err)
 		}
 	}
-	hands, err := handhttp.NewComputed(s, map[string]string{"w1": "http://w1:80"})
+	hands, err := handhttp.NewDealt(s, map[string]string{"w1": "http://w1:80"})
 	if err != nil {
 		t.Fatal(err)
 	}

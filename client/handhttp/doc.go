@@ -6,7 +6,7 @@
 // better than a single worker. [Transport] is an [http.RoundTripper] that does
 // both. It serves one cell, for any number of tenants.
 //
-//	hands, err := handhttp.NewComputed(snapshot, addresses)
+//	hands, err := handhttp.NewDealt(snapshot, addresses)
 //	…
 //	rt, err := handhttp.New(handhttp.Config{Hands: hands})
 //	…
@@ -15,6 +15,17 @@
 // The request's tenant is its X-Tenant-Id, unless [Config.Tenant] says
 // otherwise. The host of its URL is replaced by the member's address; its Host
 // header stays.
+//
+// # Whose hands
+//
+// [Dealt] takes any [shuffle.Dealer]: hands that are computed, kept in a registry,
+// or algebraic. [Received] are those that somebody else dealt. While a registry's
+// store is down, tenants keep the hands that they had.
+//
+// New hands are given to [Transport.Use]. A transport that has not heard of them
+// learns it from the worker that is not in the tenant's hand any more, if that has a
+// [Keeper] before it: its answer is 421 with X-Cell-Hand, and [Config.Refresh] fetches the
+// new ones.
 //
 // # What is tried again
 //

@@ -34,7 +34,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	hands, err := handhttp.NewComputed(snapshot, urls)
+	hands, err := handhttp.NewDealt(snapshot, urls)
 	if err != nil {
 		log.Fatal(err)
 	}

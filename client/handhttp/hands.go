@@ -1,7 +1,9 @@
 package handhttp
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 
@@ -23,46 +25,61 @@ type Hands interface {
 	Version() string
 
 	// Hand returns the members of tenant in the order in which to try them. It
-	// is called once for each tenant, from many goroutines.
-	Hand(tenant string) ([]Member, error)
+	// is called once for each tenant, from many goroutines, and waited for by the
+	// tenant's first request, whose context it gets.
+	Hand(ctx context.Context, tenant string) ([]Member, error)
 }
 
-// Computed are hands that a client deals itself. Only [NewComputed] makes useful
-// ones.
-type Computed struct {
-	snapshot *shuffle.Snapshot
-	members  map[string]Member
+// Dealt are hands that a client deals itself, or asks a registry for. Only
+// [NewDealt] makes useful ones.
+type Dealt struct {
+	dealer shuffle.Dealer
+	urls   map[string]string
 }
 
-// NewComputed returns the hands that s deals. urls gives the address of each of
-// its workers, by id. The error wraps [shuffle.ErrInvalid].
+// NewDealt returns the hands that d deals. urls gives the addresses of workers,
+// by id. If d can list its workers, as a [shuffle.Snapshot] and a [shuffle.Seated] can, each that
+// is not drained must have one. The error wraps [shuffle.ErrInvalid].
 //
-// Whoever computes hands knows the snapshot's salt. Give it to programs of the
-// cell, never to tenants.
-func NewComputed(s *shuffle.Snapshot, urls map[string]string) (*Computed, error) {
-	c := &Computed{snapshot: s, members: make(map[string]Member)}
-	for _, w := range s.Config().Workers {
-		m := Member{ID: w.ID, Zone: w.Zone, URL: urls[w.ID]}
-		if w.Weight == 0 && m.URL == "" {
-			continue // in nobody's hand
-		}
-		if _, err := m.parse(); err != nil {
+// Whoever deals hands knows their salt. Give it to programs of the cell, never to
+// tenants.
+func NewDealt(d shuffle.Dealer, urls map[string]string) (*Dealt, error) {
+	h := &Dealt{dealer: d, urls: maps.Clone(urls)}
+	var all []shuffle.Worker
+	switch d := d.(type) {
+	case *shuffle.Snapshot:
+		all = d.Config().Workers
+	case interface{ Workers() []shuffle.Worker }:
+		all = d.Workers()
+	}
+	for _, w := range all {
+		if _, err := h.member(w).parse(); err != nil && (w.Weight > 0 || urls[w.ID] != "") {
 			return nil, err
 		}
-		c.members[w.ID] = m
 	}
-	return c, nil
+	return h, nil
 }
 
-// Version returns the snapshot's version.
-func (c *Computed) Version() string { return c.snapshot.Version() }
+// member returns w with its address.
+func (h *Dealt) member(w shuffle.Worker) Member {
+	return Member{ID: w.ID, Zone: w.Zone, URL: h.urls[w.ID]}
+}
 
-// Hand deals tenant's hand.
-func (c *Computed) Hand(tenant string) ([]Member, error) {
-	hand := c.snapshot.AppendHand(nil, tenant)
-	out := make([]Member, len(hand))
-	for i, w := range hand {
-		out[i] = c.members[w.ID]
+// Version returns the dealer's version.
+func (h *Dealt) Version() string { return h.dealer.Version() }
+
+// Hand deals tenant's hand. A worker that is drained or gone, and has no address any more, is
+// left out.
+func (h *Dealt) Hand(ctx context.Context, tenant string) ([]Member, error) {
+	hand, err := h.dealer.DealHand(ctx, nil, tenant)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Member, 0, len(hand))
+	for _, w := range hand {
+		if m := h.member(w); w.Weight > 0 || m.URL != "" {
+			out = append(out, m)
+		}
 	}
 	return out, nil
 }
@@ -79,7 +96,7 @@ type Received struct {
 func (r *Received) Version() string { return r.Of }
 
 // Hand returns what r holds for tenant, or [ErrNoHand].
-func (r *Received) Hand(tenant string) ([]Member, error) {
+func (r *Received) Hand(_ context.Context, tenant string) ([]Member, error) {
 	hand, ok := r.Tenants[tenant]
 	if !ok {
 		return nil, fmt.Errorf("tenant %q is not among the received hands, version %s: %w", tenant, r.Of, ErrNoHand)

@@ -1,6 +1,7 @@
 package handhttp
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -25,7 +26,7 @@ func (t *Transport) Remembered() (n int) {
 // What a call costs when nothing goes wrong, HTTP aside.
 func bookkeeping(t *Transport, name string) *endpoint {
 	now := t.now()
-	ten, h, err := t.enter(name)
+	ten, h, err := t.enter(context.Background(), name)
 	if err != nil {
 		panic(err)
 	}
@@ -50,7 +51,7 @@ func benchTransport(tb testing.TB) *Transport {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	hands, err := NewComputed(s, urls)
+	hands, err := NewDealt(s, urls)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -137,13 +137,13 @@ func (c *cell) start(id string) {
 // stop has a worker refuse connections.
 func (c *cell) stop(id string) { c.servers[id].Close() }
 
-func (c *cell) hands() *handhttp.Computed {
+func (c *cell) hands() *handhttp.Dealt {
 	c.t.Helper()
 	s, err := shuffle.NewSnapshot(c.config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	h, err := handhttp.NewComputed(s, c.urls)
+	h, err := handhttp.NewDealt(s, c.urls)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (c *cell) hands() *handhttp.Computed {
 
 // hand returns the workers of tenant, in their order.
 func (c *cell) hand(tenant string) (all []*worker) {
-	members, err := c.hands().Hand(tenant)
+	members, err := c.hands().Hand(c.t.Context(), tenant)
 	if err != nil {
 		c.t.Fatal(err)
 	}

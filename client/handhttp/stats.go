@@ -7,11 +7,34 @@ import (
 	"time"
 )
 
+// ManyAttempts is from how many attempts on calls are counted as one kind.
+const ManyAttempts = 8
+
 // counters are the numbers behind [Stats].
 type counters struct {
-	calls, retries, hedges, hedgeWins          atomic.Uint64
+	calls, weak, covered                       atomic.Uint64
+	retries, hedges, hedgeWins                 atomic.Uint64
 	failures                                   atomic.Uint64
 	overBudget, poisoned, late, asides, misses atomic.Uint64
+	attempts                                   [ManyAttempts]atomic.Uint64
+}
+
+// began counts a call with a hand of these members.
+func (s *counters) began(hand []*endpoint) {
+	s.calls.Add(1)
+	aside := 0
+	for _, e := range hand {
+		if e.aside.Load() != 0 {
+			aside++
+		}
+	}
+	switch {
+	case aside == 0:
+	case aside < len(hand):
+		s.weak.Add(1)
+	default:
+		s.covered.Add(1)
+	}
 }
 
 // Stats are counts since the transport was made, fit for a metric each. The
@@ -19,6 +42,8 @@ type counters struct {
 type Stats struct {
 	Calls     uint64 // requests that were given to the transport and had a hand
 	Failures  uint64 // of these, how many ended with an error or an answer that is a failure
+	Weak      uint64 // of these, how many had a hand with a member set aside, and one that was not
+	Covered   uint64 // of these, how many had a hand all of whose members were set aside
 	Retries   uint64 // attempts beyond the first, hedges aside
 	Hedges    uint64 // requests sent beside one that was under way
 	HedgeWins uint64 // hedges that were faster
@@ -29,17 +54,25 @@ type Stats struct {
 	SetAside   uint64 // times that a member was set aside
 	Misdealt   uint64 // answers that said that the hand was an old one
 
+	// Attempts counts calls that are over by how many attempts they had: those
+	// with one are first, those with ManyAttempts or more last.
+	Attempts [ManyAttempts]uint64
+
 	Budget float64 // retries and hedges that the cell could pay for at this moment
 }
 
 // Stats returns the counts.
 func (t *Transport) Stats() Stats {
 	s := &t.stats
-	return Stats{
-		Calls: s.calls.Load(), Failures: s.failures.Load(), Retries: s.retries.Load(), Hedges: s.hedges.Load(), HedgeWins: s.hedgeWins.Load(),
+	out := Stats{
+		Calls: s.calls.Load(), Weak: s.weak.Load(), Covered: s.covered.Load(), Failures: s.failures.Load(), Retries: s.retries.Load(), Hedges: s.hedges.Load(), HedgeWins: s.hedgeWins.Load(),
 		OverBudget: s.overBudget.Load(), Poisoned: s.poisoned.Load(), TooLate: s.late.Load(), SetAside: s.asides.Load(), Misdealt: s.misses.Load(),
 		Budget: float64(t.cell.held.Load()) / token,
 	}
+	for i := range s.attempts {
+		out.Attempts[i] = s.attempts[i].Load()
+	}
+	return out
 }
 
 // A MemberState is what is known of a member from all tenants' requests.

@@ -12,6 +12,7 @@ type tenant struct {
 	bucket  bucket
 	dossier dossier
 	hand    atomic.Pointer[hand]
+	ask     atomic.Int64 // not before, for a hand of the newest source: it failed to tell
 }
 
 // A hand is a tenant's hand as it was dealt by source.

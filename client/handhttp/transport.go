@@ -20,7 +20,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	t.stats.calls.Add(1)
 	defer c.over()
 	to, probe := c.order.pick(t.now(), c.safe)
 	for {
@@ -188,7 +187,7 @@ func (c *call) redeal(a *attempt) (bool, error) {
 	if err := t.refresh(c.req.Context(), c.hand.source, a.resp.Header.Get(HandHeader)); err != nil {
 		return false, err
 	}
-	_, h, err := t.enter(c.ten.name)
+	_, h, err := t.enter(c.req.Context(), c.ten.name)
 	if err != nil || h.source == c.hand.source {
 		return false, err
 	}
