@@ -423,6 +423,36 @@ func TestAPartHasItsDigest(t *testing.T) {
 	}
 }
 
+// Whoever names a router or a cell is told so, whatever that answers.
+func TestAnotherProgramsAnswerIsToldForWhatItIs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		want   string // "" if it is the control plane's
+	}{
+		"a router that finds no key": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Proxy-Status", `cellway; error=http_request_denied; details="key_missing"`)
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(400)
+			io.WriteString(w, `{"title":"Bad Request","status":400,"code":"key_missing","detail":"The tenant is missing."}`)
+		}, "is a router or another proxy, not a control plane"},
+		"a page that is not there": {http.NotFound, "is not a control plane: it answers GET /v1/cells/cell-001 with 404 Not Found"},
+		"a redirection":            {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", 302) }, "is not a control plane"},
+		"a page":                   {func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>hello") }, "is not a control plane"},
+		"a control plane behind a proxy": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Proxy-Status", "front")
+			w.Header().Set("X-Request-Id", "r1")
+			w.WriteHeader(404)
+			io.WriteString(w, `{"code":"not_found","detail":"cell cell-001: not found","status":404}`)
+		}, ""},
+		"a proxy without a control plane": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502) }, ""},
+	} {
+		_, err := dial(t, tt.answer).Cell(t.Context(), "cell-001")
+		if err == nil || errors.Is(err, client.ErrForeign) != (tt.want != "") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAnAnswerThatBreaksOffIsToldForWhatItIs(t *testing.T) {
 	c := dial(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -113,7 +112,7 @@ func (c *Client) URL() string { return strings.TrimSuffix(c.base.String(), "/") 
 func tlsConfig(cfg Config) (*tls.Config, error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.CAFile != "" {
-		pem, err := os.ReadFile(cfg.CAFile)
+		pem, err := readFile(cfg.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("read certificate authorities: %w", err)
 		}
@@ -126,9 +125,17 @@ func tlsConfig(cfg Config) (*tls.Config, error) {
 		return nil, fmt.Errorf("a client certificate needs a certificate file and a key file; one is missing: %w", cellway.ErrInvalid)
 	}
 	if cfg.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+		pair, err := readFile(cfg.CertFile)
 		if err != nil {
 			return nil, fmt.Errorf("read client certificate: %w", err)
+		}
+		key, err := readFile(cfg.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read key of the client certificate: %w", err)
+		}
+		cert, err := tls.X509KeyPair(pair, key)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate %s with key %s: %w", cfg.CertFile, cfg.KeyFile, err)
 		}
 		out.Certificates = []tls.Certificate{cert}
 	}
@@ -136,7 +143,7 @@ func tlsConfig(cfg Config) (*tls.Config, error) {
 }
 
 func readToken(file string) (string, error) {
-	b, err := os.ReadFile(file)
+	b, err := readFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read token: %w", err)
 	}

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -22,19 +24,27 @@ var ErrUnreachable = errors.New("can't reach the control plane")
 // server does not know.
 var ErrUnauthenticated = errors.New("not authenticated")
 
+// ErrForeign is the error of an answer that no control plane gives: a router, a
+// cell or another program listens at that address.
+var ErrForeign = errors.New("not a control plane")
+
 // An Error is an answer that is not a success. It unwraps to the sentinel that
 // its code stands for, if there is one.
 type Error struct {
 	api.Problem
 	Op string // as in "PUT /v1/cells/cell-001"
 
-	unsure bool // a write that may have taken effect all the same
+	unsure  bool // a write that may have taken effect all the same
+	foreign bool // somebody else's answer
 }
 
-// Is reports whether target is [ErrUnanswered] and e leaves open whether the
-// write took effect: a store that failed may have kept it, and behind a proxy
-// that failed the control plane may have gone on.
-func (e *Error) Is(target error) bool { return target == ErrUnanswered && e.unsure }
+// Is reports whether target is [ErrForeign] and somebody else answered, or
+// [ErrUnanswered] and e leaves open whether the write took effect: a store that
+// failed may have kept it, and behind a proxy that failed the control plane may
+// have gone on.
+func (e *Error) Is(target error) bool {
+	return target == ErrUnanswered && e.unsure || target == ErrForeign && e.foreign
+}
 
 func (e *Error) Error() string {
 	switch {
@@ -65,6 +75,26 @@ var sentinels = map[string]error{
 	api.CodeInUse:                cellway.ErrInUse,
 	api.CodeNotReady:             cellway.ErrNotReady,
 	api.CodeStoreDown:            cellway.ErrStoreDown,
+}
+
+// answeredBy takes in an answer that is not a success. A router says who it is
+// by its Proxy-Status; what else is no problem of ours is a proxy's page, if it
+// says that those behind it fail, or another program's.
+func (e *Error) answeredBy(url string, resp *http.Response, text []byte) {
+	ours := json.Unmarshal(text, &e.Problem) == nil && e.Code != ""
+	router := resp.Header.Get("Proxy-Status") != "" && resp.Header.Get("X-Request-Id") == ""
+	switch {
+	case ours && !router:
+	case router:
+		e.foreign = true
+		e.Problem = api.Problem{Detail: fmt.Sprintf("%s is a router or another proxy, %v: it answers %s with %s %.200s", url, ErrForeign, e.Op, resp.Status, strings.TrimSpace(string(text)))}
+	case resp.StatusCode >= 500:
+		e.Problem = api.Problem{Detail: fmt.Sprintf("%s: %s, and the answer is not the control plane's: %.200q", e.Op, resp.Status, text)}
+	default:
+		e.foreign = true
+		e.Problem = api.Problem{Detail: fmt.Sprintf("%s is %v: it answers %s with %s, %.200q", url, ErrForeign, e.Op, resp.Status, text)}
+	}
+	e.Status = resp.StatusCode
 }
 
 // unreachable says that no connection to the control plane came about.

@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -145,6 +146,10 @@ func (c *Client) call(ctx context.Context, r request) error {
 		if ctx.Err() != nil {
 			return r.cut(ctx, true)
 		}
+		_, odd := errors.AsType[*json.SyntaxError](err)
+		if media := resp.Header.Get("Content-Type"); odd && !strings.HasPrefix(media, "application/json") {
+			err = fmt.Errorf("%s is %w: the answer is %q", c.URL(), ErrForeign, media)
+		}
 		return fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, r.lost(err))
 	}
 	return nil
@@ -209,7 +214,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 			continue
 		case resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests:
 			delay = retryAfter(resp)
-			_, err = success(resp, r)
+			_, err = c.success(resp, r)
 			resp = nil
 			// What is not ready waits for a person, as a fleet without a map does.
 			again = r.repeatable() && !errors.Is(err, cellway.ErrNotReady)
@@ -218,7 +223,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 			if err != nil {
 				return nil, err
 			}
-			return success(resp, r)
+			return c.success(resp, r)
 		}
 		if err := sleep(ctx, backoff(attempt, delay)); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, r.cut(ctx, maybe))
@@ -288,18 +293,14 @@ func (b *answerBody) Close() error {
 }
 
 // success returns resp, or the error that it is.
-func success(resp *http.Response, r request) (*http.Response, error) {
+func (c *Client) success(resp *http.Response, r request) (*http.Response, error) {
 	if resp.StatusCode < 300 || resp.StatusCode == http.StatusNotModified {
 		return resp, nil
 	}
 	defer drop(resp.Body)
 	e := &Error{Op: r.method + " " + r.path}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if json.Unmarshal(text, &e.Problem) != nil || e.Code == "" {
-		// Not ours: a proxy's page, or another program at that address.
-		e.Problem = api.Problem{Detail: fmt.Sprintf("%s: %s, and the answer is not the control plane's: %.200q", e.Op, resp.Status, text)}
-	}
-	e.Status = resp.StatusCode
+	e.answeredBy(c.URL(), resp, text)
 	// What is not ready refuses before anything happens. Any other fault, and
 	// that of a proxy, may have come after.
 	e.unsure = e.Status >= 500 && e.Code != api.CodeNotReady && r.method != http.MethodGet && r.query.Get("dry_run") == ""
