@@ -38,8 +38,9 @@ that is in tenant-minutes; beside it what the same does where everything is shar
 
 The map is the control plane's newest one, that of a VERSION, or a file written by
 cellway map get or cellway map export (--map). The tenants are those registered with the
-control plane, with their weights of --resource. With --tenants, and for a file, they are
-drawn: as many as asked for, weighing differently by --skew.`,
+control plane, with their weights of --resource, and the capacities those of its cells.
+With --tenants, and for a file, tenants are drawn: as many as asked for, weighing
+differently by --skew, in cells that are alike.`,
 		Example: `  cellway sim fleet --resource rps
   cellway sim fleet --map fleet.map --tenants 1000000 --skew 1.5 --html report.html
   cellway sim fleet --detect 15m --repair 10m --waves 1,10,50,100 --bake 1h -o json`,
@@ -156,7 +157,20 @@ func (a *app) model(ctx context.Context, m *routemap.Map, s fleetSim, run sim.Ru
 	if len(tenants) == 0 {
 		return nil, fmt.Errorf("no tenant is registered; draw some with --tenants 10000: %w", cellway.ErrInvalid)
 	}
-	return sim.NewModel(m, tenants)
+	model, err := sim.NewModel(m, tenants)
+	if err != nil {
+		return nil, err
+	}
+	capacities := make(map[cellway.CellID]float64)
+	for c, err := range cl.Cells(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if most := c.Capacity[s.resource]; most > 0 {
+			capacities[c.ID] = most
+		}
+	}
+	return model, model.SetCapacities(capacities)
 }
 
 // simFile reads a file, or standard input.

@@ -31,10 +31,11 @@ type Model struct {
 
 // A ModelCell is a cell with what it carries.
 type ModelCell struct {
-	ID      cellway.CellID
-	Groups  []string // what it may share with other cells: "zone a", "region b", tags
-	Tenants int
-	Load    float64
+	ID       cellway.CellID
+	Groups   []string // what it may share with other cells: "zone a", "region b", tags
+	Tenants  int
+	Load     float64
+	Capacity float64 // the most load that it can carry; 0: not known
 }
 
 // Tenants returns how many tenants have a cell.

@@ -167,11 +167,66 @@ func TestHeadroomOfNPlusOne(t *testing.T) {
 	if !h.Fits || h.After < 0.7 || h.After > 0.9 {
 		t.Errorf("ten cells at 70 %%: %+v; want about 78 %% afterwards", h)
 	}
-	if got := fill([]float64{1, 5, 2}, 3); got != 5 {
-		t.Errorf("3 over 1, 2, 5: level %v, want 5, since the emptier ones take all", got)
+	even := func(loads ...float64) (all []vessel) {
+		for _, l := range loads {
+			all = append(all, vessel{l, 10})
+		}
+		return all
 	}
-	if got := fill([]float64{1, 5, 2}, 13); got != 7 {
-		t.Errorf("13 over 1, 2, 5: level %v, want 7", got)
+	if got := fill(even(1, 5, 2), 3); got != 0.5 {
+		t.Errorf("3 over 1, 2, 5 of 10: level %v, want 0.5, since the emptier ones take all", got)
+	}
+	if got := fill(even(1, 5, 2), 13); got != 0.7 {
+		t.Errorf("13 over 1, 2, 5 of 10: level %v, want 0.7", got)
+	}
+	if got := fill([]vessel{{50, 100}, {1, 10}}, 26); got != 0.7 {
+		t.Errorf("26 over 50 of 100 and 1 of 10: level %v, want 0.7", got)
+	}
+}
+
+func TestHeadroomGoesByCapacitiesWhereTheyAreKnown(t *testing.T) {
+	m, equal := drawn(t, 0)
+	all := map[cellway.CellID]float64{}
+	for _, c := range m.Cells {
+		all[c.ID] = 2 * c.Load
+	}
+	play := func() Headroom {
+		t.Helper()
+		if err := m.SetCapacities(all); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Fleet(t.Context(), m, usual(), Run{Cores: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Headroom
+	}
+	h := play()
+	if h.Known != len(m.Cells) || h.Before != 0.5 || math.Abs(h.After-0.5*10/9) > 0.01 || h.Utilization < 0.89 || !h.Fits {
+		t.Errorf("ten cells filled to one half: %+v", h)
+	}
+	// One as large as all others: they can't take its load, though it has room for any of theirs.
+	large := m.Cells[0].ID
+	all[large] = 20 * m.Cells[0].Load
+	m.Cells[0].Load *= 18
+	for i := 1; i < len(m.Cells); i++ {
+		all[m.Cells[i].ID] = 1.1 * m.Cells[i].Load
+	}
+	if h := play(); h.Cell != large || h.Fits || h.Spare > 0.1 {
+		t.Errorf("a large cell: %+v", h)
+	}
+	m.Cells[0].Load /= 18
+	delete(all, large)
+	if h := play(); h.Known != len(m.Cells)-1 || h.Fits {
+		t.Errorf("one capacity is not known: %+v", h)
+	}
+	clear(all)
+	if h := play(); h != equal.Headroom || h.Known != 0 {
+		t.Errorf("none is known: %+v, want %+v", h, equal.Headroom)
+	}
+	all[large] = 0
+	if err := m.SetCapacities(all); !errors.Is(err, cellway.ErrInvalid) {
+		t.Errorf("a capacity of 0: %v", err)
 	}
 }
 

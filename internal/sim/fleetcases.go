@@ -60,16 +60,6 @@ func (c FleetConfig) check() error {
 	return c.Storm.check()
 }
 
-// A Headroom is what the other cells need to be able to take over one's load.
-type Headroom struct {
-	Cell        cellway.CellID `json:"cell"`        // the one that costs most
-	Before      float64        `json:"before"`      // utilization of the fullest other cell
-	After       float64        `json:"after"`       // the same when they share its load by the room that they have
-	Fits        bool           `json:"fits"`        // none is above 1
-	Utilization float64        `json:"utilization"` // of the heaviest cell at most, for it to fit
-	Spare       float64        `json:"spare"`       // room of the other cells in units of the load of Cell
-}
-
 // A FleetReport is what [Fleet] finds out.
 type FleetReport struct {
 	Config   FleetConfig `json:"config"`
@@ -127,54 +117,6 @@ func (r *FleetReport) cellLost(m *Model) {
 	r.Outcomes = append(r.Outcomes,
 		m.outcome("cell", "one stack for all", all, all, Reach{}, r.Config.whole()),
 		m.outcome("cell", "a cell", mean, worst, Reach{}, r.Config.whole()))
-}
-
-// headroom asks whether the others could take the load of any one cell.
-func (r *FleetReport) headroom(m *Model) {
-	heaviest := 0.0
-	for _, c := range m.Cells {
-		heaviest = max(heaviest, c.Load)
-	}
-	n := float64(len(m.Cells))
-	capacity := heaviest / r.Config.Utilization // of each cell
-	for _, lost := range m.Cells {
-		if len(m.Cells) < 2 {
-			break
-		}
-		h := Headroom{Cell: lost.ID}
-		// Load that can be put anywhere fills the others evenly at best, but takes
-		// nothing away from those that are above that.
-		rest := make([]float64, 0, len(m.Cells))
-		for _, c := range m.Cells {
-			if c.ID != lost.ID {
-				rest = append(rest, c.Load)
-				h.Before = max(h.Before, c.Load/capacity)
-			}
-		}
-		level := fill(rest, lost.Load)
-		h.After = level / capacity
-		h.Fits = h.After <= 1
-		h.Utilization = min(1, heaviest/level)
-		if lost.Load > 0 {
-			h.Spare = ((n-1)*capacity - (m.load - lost.Load)) / lost.Load
-		}
-		if r.Headroom.Cell == "" || h.After > r.Headroom.After {
-			r.Headroom = h
-		}
-	}
-}
-
-// fill returns the level to which the fullest comes when more is poured over
-// all of them, the emptiest first.
-func fill(loads []float64, more float64) float64 {
-	loads = slices.Sorted(slices.Values(loads))
-	sum := more
-	for i, l := range loads {
-		if sum += l; i+1 == len(loads) || sum/float64(i+1) <= loads[i+1] {
-			return max(sum/float64(i+1), loads[len(loads)-1])
-		}
-	}
-	return more
 }
 
 // poisonTenant lets tenants, drawn at random, take down what serves them.

@@ -82,9 +82,9 @@ func (r *FleetReport) room() Section {
 	s := Section{
 		Title: "Room for the loss of a cell (N+1)",
 		Text: "If the load of a lost cell is to go elsewhere, as new placements or by moves, the others need room for it. " +
-			"All cells are taken as equally large, and the load as poured into the emptiest first.",
-		Head: []string{"cell that costs most", "fullest other before", "after", "N+1", "heaviest cell may be at", "spare room"},
-		Note: "Spare room is that of all other cells, in units of the lost cell's load.",
+			"It is taken as poured into the emptiest first.",
+		Head: []string{"cell that costs most", "fullest other before", "after", "N+1", "fullest cell may be at", "spare room"},
+		Note: "Spare room is that of all other cells, in units of the lost cell's load. " + r.sizes(),
 	}
 	if h.Cell == "" {
 		s.Note = "There is only one cell, so nothing has room for its load."
@@ -96,6 +96,18 @@ func (r *FleetReport) room() Section {
 	}
 	s.Rows = [][]string{{string(h.Cell), Share(h.Before), Share(h.After), fits, "at most " + Share(h.Utilization), Number(h.Spare)}}
 	return s
+}
+
+// sizes says where the capacities of cells come from.
+func (r *FleetReport) sizes() string {
+	switch known := r.Headroom.Known; known {
+	case 0:
+		return "No capacity is known: all cells are taken as equally large, and the heaviest as filled to " + Share(r.Config.Utilization) + "."
+	case r.Cells:
+		return "Capacities are those of the control plane."
+	default:
+		return fmt.Sprintf("Capacities of %d cells are those of the control plane; the others are taken for as large as the smallest of these.", known)
+	}
 }
 
 func (r *FleetReport) storms() (Plot, string) {
