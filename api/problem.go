@@ -79,14 +79,15 @@ type Counts struct {
 
 // A Change is what an answer to a write says besides the record itself.
 type Change struct {
-	ChangeID string       `json:"change_id,omitempty"` // empty if the map does not change, and in a dry run
-	DryRun   bool         `json:"dry_run,omitempty"`   // nothing was stored
-	Digest   string       `json:"digest,omitempty"`    // of the change set, in a dry run
-	Counts   *Counts      `json:"counts,omitempty"`    // in a dry run
-	Causes   []Cause      `json:"causes,omitempty"`    // in a dry run: why a person must confirm the change, by its digest; empty if nobody must
-	Changes  []Difference `json:"changes,omitempty"`   // in a dry run: the first of what would change in the map
-	Total    int          `json:"total,omitempty"`     // in a dry run: how much would change
-	Waited   *Waited      `json:"waited,omitempty"`    // if the request asked to wait
+	ChangeID  string       `json:"change_id,omitempty"` // empty if the map does not change, and in a dry run
+	Unchanged bool         `json:"unchanged,omitempty"` // the record was so already: nothing was stored
+	DryRun    bool         `json:"dry_run,omitempty"`   // nothing was stored
+	Digest    string       `json:"digest,omitempty"`    // of the change set, in a dry run
+	Counts    *Counts      `json:"counts,omitempty"`    // in a dry run
+	Causes    []Cause      `json:"causes,omitempty"`    // in a dry run: why a person must confirm the change, by its digest; empty if nobody must
+	Changes   []Difference `json:"changes,omitempty"`   // in a dry run: the first of what would change in the map
+	Total     int          `json:"total,omitempty"`     // in a dry run: how much would change
+	Waited    *Waited      `json:"waited,omitempty"`    // if the request asked to wait
 }
 
 // A Difference is one record that differs between two maps.

@@ -44,6 +44,7 @@ func (s *Service) PutAlias(ctx context.Context, call Call, set cellway.Alias) (a
 		case err == nil && old.Retired:
 			return fmt.Errorf("alias %s was retired; old links that use it must not reach another tenant: %w", set.Name, cellway.ErrExists)
 		case err == nil && old.Target == set.Target:
+			w.change.Unchanged = true
 			a = old
 			return nil
 		case err == nil:

@@ -126,6 +126,7 @@ func (s *Service) PutCell(ctx context.Context, call Call, set Cell, at cellway.R
 		}
 		w.putMapCell(set)
 		if old.Revision > 0 && w.cs.IsEmpty() && alike(old, set) {
+			w.change.Unchanged = true
 			c, err = w.status(old)
 			return err
 		}

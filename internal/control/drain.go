@@ -64,6 +64,8 @@ func (s *Service) setAdmit(ctx context.Context, call Call, id cellway.CellID, ac
 			// The map that routers have may admit more than this record says.
 			w.cs.Cells = append(w.cs.Cells, now.inMap())
 			w.record(act, "cell/"+string(id), old, now)
+		} else {
+			w.change.Unchanged = true
 		}
 		c, err = w.status(now)
 		return err

@@ -55,6 +55,7 @@ func (s *Service) PutFleet(ctx context.Context, call Call, set routemap.Settings
 		}
 		f = Fleet{Revision: at, Settings: set, CreatedAt: old.CreatedAt}
 		if at > 0 && at == old.Revision && alike(old, f) {
+			w.change.Unchanged = true
 			return nil
 		}
 		switch {

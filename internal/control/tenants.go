@@ -241,7 +241,8 @@ func (w *work) changeTenant(old, set Tenant, at cellway.Revision) (Tenant, error
 	t := old
 	t.Revision, t.Tier, t.Weights, t.Residency, t.Dedicated, t.Policy = at, set.Tier, set.Weights, set.Residency, set.Dedicated, set.Policy
 	if at == old.Revision && alike(old, t) {
-		return old, nil // neither a revision nor a line of the journal for nothing
+		w.change.Unchanged = true
+		return old, nil
 	}
 	if err := w.mayStay(t, old); err != nil {
 		return t, err

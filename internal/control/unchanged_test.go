@@ -36,13 +36,13 @@ func TestAWriteThatChangesNothingLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	set.Endpoints = append([]string{}, set.Endpoints...)
-	if again, c, err := s.PutCell(t.Context(), by, set, full.Revision); err != nil || again.Revision != full.Revision || c.Seq != 0 || c.Upto == 0 {
+	if again, c, err := s.PutCell(t.Context(), by, set, full.Revision); err != nil || again.Revision != full.Revision || c.Seq != 0 || c.Upto == 0 || !c.Unchanged {
 		t.Errorf("the cell is at %d, was at %d: %+v, %v", again.Revision, full.Revision, c, err)
 	}
-	if again, c, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "acme", Tier: "gold"}, tenant.Revision); err != nil || again.Revision != tenant.Revision || c.Seq != 0 {
+	if again, c, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "acme", Tier: "gold"}, tenant.Revision); err != nil || again.Revision != tenant.Revision || c.Seq != 0 || !c.Unchanged {
 		t.Errorf("the tenant is at %d, was at %d: %+v, %v", again.Revision, tenant.Revision, c, err)
 	}
-	if again, c, err := s.PutFleet(t.Context(), by, settings.Settings, settings.Revision); err != nil || again.Revision != settings.Revision || c.Seq != 0 {
+	if again, c, err := s.PutFleet(t.Context(), by, settings.Settings, settings.Revision); err != nil || again.Revision != settings.Revision || c.Seq != 0 || !c.Unchanged {
 		t.Errorf("the fleet is at %d, was at %d: %+v, %v", again.Revision, settings.Revision, c, err)
 	}
 	if now, _ := s.JournalEnd(t.Context()); now != end {
@@ -64,7 +64,7 @@ func TestAWriteThatChangesNothingLeavesNoTrace(t *testing.T) {
 		}
 	}
 	set.Title = "one"
-	if again, _, err := s.PutCell(t.Context(), by, set, full.Revision); err != nil || again.Revision == full.Revision {
+	if again, c, err := s.PutCell(t.Context(), by, set, full.Revision); err != nil || again.Revision == full.Revision || c.Unchanged {
 		t.Errorf("another title leaves the cell at %d, %v", again.Revision, err)
 	}
 }

@@ -43,6 +43,10 @@ type Change struct {
 	// the change itself is refused.
 	Causes []routemap.Cause
 
+	// Unchanged says that the record was as asked for already: nothing was
+	// written, neither the record nor the journal.
+	Unchanged bool
+
 	// Upto is the last accepted change when the answer was made. A write that
 	// found done what it was asked for has no Seq; who waits for Upto waits for
 	// that too.

@@ -145,7 +145,7 @@ const maxDifferences = 200
 // change tells what a write did, and waits for the routers if it was asked to.
 func (s *Server) change(ctx context.Context, c control.Change, call control.Call, wait time.Duration) api.Change {
 	if call.DryRun {
-		out := api.Change{DryRun: true, Changes: []api.Difference{}}
+		out := api.Change{DryRun: true, Unchanged: c.Unchanged, Changes: []api.Difference{}}
 		if c.After != nil {
 			out.Digest, out.Counts, out.Causes = c.Digest.String(), counts(c.Counts), causes(c.Causes)
 			diff, total := routemap.Diff(c.Before, c.After, maxDifferences)
@@ -153,7 +153,7 @@ func (s *Server) change(ctx context.Context, c control.Change, call control.Call
 		}
 		return out
 	}
-	out := api.Change{ChangeID: changeID(c.Seq)}
+	out := api.Change{ChangeID: changeID(c.Seq), Unchanged: c.Unchanged}
 	// A write that finds done what it asks for has no change of its own. Who
 	// repeats it, since the answer was lost, waits for the one that did it.
 	seq := c.Seq
