@@ -105,6 +105,12 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
+	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/regular"), never: map[string]string{
+		"/router":           "routers and gateways share it",
+		"/gateway":          "routers and gateways share it",
+		"/internal/control": "it runs with the control plane gone",
+		"database/sql":      "what is in front of requests has no database",
+	}},
 	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
 	{pkg: "/internal/shell", never: noIO},
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
@@ -114,7 +120,7 @@ var arrows = []arrow{
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/internal/...")},
 	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
-	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/telemetry", "/internal/boot", "/internal/regular"), never: thinRouter},
+	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("", "/api", "/gateway", "/guard", "/shuffle", "/internal/engine", "/internal/telemetry"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{

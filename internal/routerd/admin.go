@@ -1,13 +1,11 @@
 package routerd
 
 import (
-	"encoding/json"
-	"net"
 	"net/http"
-	"net/http/pprof"
 	"time"
 
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 )
 
@@ -48,45 +46,16 @@ const adminIndex = `cellway-router
 
 // adminHandler answers people and their tools. It changes nothing.
 func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, adminIndex) })
-	mux.Handle("GET /metrics", reg)
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := d.rt.Ready(); err != nil {
-			plain(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-		plain(w, http.StatusOK, "ok")
-	})
-	mux.HandleFunc("GET /map", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		_ = enc.Encode(d.status()) // the asker may be gone
-	})
+	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: reg, Ready: d.rt.Ready, Profiles: loopback})
+	mux.HandleFunc("GET /map", func(w http.ResponseWriter, _ *http.Request) { serving.JSON(w, d.status()) })
 	mux.Handle("GET /explain", d.rt.ExplainHandler())
-	if loopback {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	}
 	return mux
-}
-
-func plain(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // the asker may be gone
 }
 
 func (d *daemon) status() mapStatus {
 	st := d.rt.Stats()
 	s := mapStatus{Status: d.feed.Status(), Router: routerStatus{
-		ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: d.addresses(), Ready: d.rt.Ready() == nil,
+		ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: serving.Addresses(d.public), Ready: d.rt.Ready() == nil,
 		InFlight: st.InFlight, Tunnels: st.Tunnels,
 	}}
 	for _, l := range st.Keyless {
@@ -96,11 +65,6 @@ func (d *daemon) status() mapStatus {
 		s.Reports = new(d.reporter.Status())
 	}
 	return s
-}
-
-func isLoopback(a net.Addr) bool {
-	t, ok := a.(*net.TCPAddr)
-	return ok && t.IP.IsLoopback()
 }
 
 // registry joins the daemon's figures with those of the process.

@@ -48,20 +48,21 @@ func coarse(b router.BulkheadStats) (bounds []time.Duration, counted []uint64, s
 }
 
 func (d *daemon) clientFigures(f *telemetry.Figures) {
-	d.refusedHeads.each(func(reason string, n uint64) { f.Count("cellway_router_refused_heads_total", n, reason) })
-	f.Set("cellway_router_connections", float64(d.gate.open()))
-	f.Set("cellway_router_connections_limit", float64(d.gate.most))
-	f.Count("cellway_router_connections_evicted_total", d.gate.evictedIdle.Load(), "idle")
-	f.Count("cellway_router_connections_evicted_total", d.gate.evictedSilent.Load(), "silent")
-	f.Count("cellway_router_connections_refused_total", d.gate.refusedFull.Load(), "full")
-	f.Count("cellway_router_connections_refused_total", d.gate.refusedShare.Load(), "share")
+	d.refusedHeads.Each(func(reason string, n uint64) { f.Count("cellway_router_refused_heads_total", n, reason) })
+	g := d.gate.Stats()
+	f.Set("cellway_router_connections", float64(g.Open))
+	f.Set("cellway_router_connections_limit", float64(g.Most))
+	f.Count("cellway_router_connections_evicted_total", g.EvictedIdle, "idle")
+	f.Count("cellway_router_connections_evicted_total", g.EvictedSilent, "silent")
+	f.Count("cellway_router_connections_refused_total", g.RefusedFull, "full")
+	f.Count("cellway_router_connections_refused_total", g.RefusedShare, "share")
 	for _, c := range d.certs {
-		for _, one := range *c.now.Load() {
-			f.Time("cellway_router_certificate_expiry_timestamp_seconds", one.Leaf.NotAfter, c.setting, one.Leaf.Subject.CommonName)
+		for _, leaf := range c.Leaves() {
+			f.Time("cellway_router_certificate_expiry_timestamp_seconds", leaf.NotAfter, c.Setting(), leaf.Subject.CommonName)
 		}
-		f.Bool("cellway_router_certificates_failing", c.failing(), c.setting)
+		f.Bool("cellway_router_certificates_failing", c.Failing(), c.Setting())
 	}
-	if d.cellCA.path != "" {
-		f.Bool("cellway_router_certificates_failing", d.cellCA.failing(), d.cellCA.setting)
+	if d.cellCA.Named() {
+		f.Bool("cellway_router_certificates_failing", d.cellCA.Failing(), d.cellCA.Setting())
 	}
 }

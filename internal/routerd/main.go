@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 )
 
@@ -38,7 +39,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	out := boot.NewOutput(stdout)
 	s, err := parse(args, os.Environ(), out)
-	if errors.Is(err, errHelp) {
+	if errors.Is(err, serving.ErrHelp) {
 		return out.Err()
 	}
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *settings) checkAll(stdout io.Writer) error {
 	case err != nil:
 		errs = append(errs, fmt.Errorf("state-dir: %w", err))
 	}
-	for key, all := range map[string][]string{"listen": s.listen.all, "listen-tls": s.listenTLS.all, "admin": {s.admin}} {
+	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
 		for _, addr := range all {
 			if _, err := net.ResolveTCPAddr("tcp", addr); err != nil && invalid == nil {
 				errs = append(errs, fmt.Errorf("%s: %w", key, err))

@@ -1,7 +1,6 @@
 package routerd
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/cellway/cellway/router"
 )
@@ -32,19 +32,18 @@ type daemon struct {
 	rt           *router.Router
 	store        *feed.Store
 	feed         *feed.Feed
-	reporter     *feed.Reporter // nil without a control plane
-	access       *logFile       // nil if it is standard output, or nothing
-	accessLines  *boot.Lines    // nil without an access log
-	lines        *boot.Lines    // of the log; nil: it is not counted
-	gate         *gate
+	reporter     *feed.Reporter     // nil without a control plane
+	access       *serving.AccessLog // nil without one
+	lines        *boot.Lines        // of the log; nil: it is not counted
+	gate         *serving.Gate
 	checker      *engine.Checker
-	refusedHeads counts
+	refusedHeads serving.RefusedHeads
 
-	public []publicListener
+	public []serving.Listener
 	admin  net.Listener
 	ready  *readySink
 
-	undo []step // what was started, in that order
+	serving.Stages // what was started
 }
 
 // inputs are what the settings name and what can be read without starting
@@ -55,21 +54,16 @@ type inputs struct {
 	sources     []feed.Source
 	files       []*feed.File // those of sources that are on a file system
 	targets     []feed.Target
-	serverCerts *certificates // nil without one
-	cellCerts   *certificates // the router's own, for cells; nil without one
-	certs       []*certificates
-	cellCA      *authorities
+	serverCerts *serving.Certificates // nil without one
+	cellCerts   *serving.Certificates // the router's own, for cells; nil without one
+	certs       []*serving.Certificates
+	watched     []serving.Watched // what is read again
+	cellCA      *serving.Authorities
 	bulkhead    router.Bulkhead
 
 	// doubts say what is wrong, or may be, with what the settings name, and is no
 	// reason not to start.
 	doubts []error
-}
-
-// A step is how to stop what was started.
-type step struct {
-	name string
-	stop func() error
 }
 
 // peers are the values of cell-peer.
@@ -93,7 +87,7 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 	note("keyring", err)
 	in.creds, err = feed.NewCredentials(feed.CredentialsConfig{TokenFile: s.token, CAFile: s.sourceCA, CertFile: s.sourceCert, KeyFile: s.sourceKey})
 	note("source", err)
-	for _, one := range s.sources.all {
+	for _, one := range s.sources.All {
 		if isURL(one) {
 			h, err := feed.NewHTTP(feed.HTTPConfig{URL: one, Auth: in.creds})
 			note("source", err)
@@ -110,32 +104,36 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 		in.files = append(in.files, feed.NewFile(one))
 		in.sources = append(in.sources, in.files[len(in.files)-1])
 	}
-	if n := len(s.tlsCerts.all); n > 0 && n == len(s.tlsKeys.all) {
-		in.serverCerts, err = loadCertificates("tls-cert", s.tlsCerts.all, s.tlsKeys.all, log)
+	if n := len(s.tlsCerts.All); n > 0 && n == len(s.tlsKeys.All) {
+		in.serverCerts, err = serving.LoadCertificates("tls-cert", s.tlsCerts.All, s.tlsKeys.All, log)
 		note("", err)
 		in.certs = append(in.certs, in.serverCerts)
 	}
 	if s.cellCert != "" && s.cellKey != "" {
-		in.cellCerts, err = loadCertificates("cell-cert", []string{s.cellCert}, []string{s.cellKey}, log)
+		in.cellCerts, err = serving.LoadCertificates("cell-cert", []string{s.cellCert}, []string{s.cellKey}, log)
 		note("", err)
 		in.certs = append(in.certs, in.cellCerts)
 	}
-	in.cellCA, err = loadAuthorities("cell-ca", s.cellCA, log)
+	in.cellCA, err = serving.LoadAuthorities("cell-ca", s.cellCA, log)
 	note("", err)
 	if s.accessLog != "" && s.accessLog != "-" {
-		note("access-log", checkLogFile(s.accessLog))
+		note("access-log", serving.CheckLogFile(s.accessLog))
 	}
 	in.bulkhead = router.Bulkhead{
 		Limits: router.Limits{QueueWait: s.cellQueueWait, IdleConns: s.cellIdle}, // the rest depends on the descriptors
 		Timeouts: router.Timeouts{Connect: s.cellConnect, FirstByte: s.cellFirstByte, ClientBody: s.clientBody, Idle: s.streamIdle,
 			Whole: s.requestTimeout},
 		Breaker:  router.Breaker{Connects: s.breakerConnects, Timeouts: s.breakerTimeouts, Backoff: s.breakerBackoff, MaxBackoff: s.breakerMaxBackoff},
-		TLS:      router.TLS{RootsNow: in.cellCA.pool, Peer: peers[s.cellPeer], PeerSuffix: s.cellPeerName},
+		TLS:      router.TLS{RootsNow: in.cellCA.Pool, Peer: peers[s.cellPeer], PeerSuffix: s.cellPeerName},
 		Attempts: s.cellAttempts,
 		Log:      log,
 	}
+	in.watched = append(in.watched, in.cellCA)
+	for _, c := range in.certs {
+		in.watched = append(in.watched, c)
+	}
 	if in.cellCerts != nil {
-		in.bulkhead.TLS.ClientCertificate = in.cellCerts.client
+		in.bulkhead.TLS.ClientCertificate = in.cellCerts.Client
 	}
 	return in, errors.Join(errs...)
 }
@@ -154,7 +152,7 @@ func orNone[T int | time.Duration](n T) T {
 func open(s *settings, build telemetry.Build, stdout io.Writer, log *slog.Logger) (*daemon, error) {
 	d := &daemon{s: s, log: log, build: build, started: time.Now()}
 	if err := d.open(stdout); err != nil {
-		return nil, errors.Join(err, d.stop())
+		return nil, errors.Join(err, d.Stop(d.log))
 	}
 	return d, nil
 }
@@ -167,43 +165,45 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	for _, doubt := range d.doubts {
 		d.log.Warn("doubtful setting", "error", doubt)
 	}
-	d.push("control planes", func() error { d.creds.Close(); return nil })
-	if err := d.bind(); err != nil {
+	d.Push("control planes", func() error { d.creds.Close(); return nil })
+	if d.admin, err = d.BindAdmin(s.admin); err != nil {
+		return err
+	}
+	if d.public, err = d.Bind(s.listen.All, s.listenTLS.All); err != nil {
 		return err
 	}
 	if d.store, err = feed.OpenStore(s.stateDir, d.log); err != nil {
 		return fmt.Errorf("state-dir: %w", err)
 	}
-	d.push("state folder", d.store.Close)
+	d.Push("state folder", d.store.Close)
 	if d.id = s.routerID; d.id == "" {
 		d.id = d.store.RouterID()
 	}
 	d.log = d.log.With("router", d.id)
-	access, err := d.accessLog(stdout)
-	if err != nil {
+	if d.access, err = d.OpenAccessLog(s.accessLog, stdout, d.log); err != nil {
 		return fmt.Errorf("access-log: %w", err)
 	}
-	descriptors, err := raiseDescriptors()
+	descriptors, err := serving.RaiseDescriptors()
 	if err != nil {
 		d.log.Warn("descriptor limit not raised", "error", err)
 	}
 	limits := s.limits(descriptors)
 	limits.log(d.log, s, descriptors)
-	d.gate = newGate(limits.connections, s.trusted)
+	d.gate = serving.NewGate(limits.connections, s.trusted)
 	cell := &d.bulkhead.Limits
 	cell.InFlight, cell.Pending, cell.Tunnels = limits.cellInFlight, orNone(limits.cellPending), limits.cellTunnels
 	d.bulkhead.MaxConns = limits.cellConnections
 	if d.rt, err = router.New(router.Config{
 		Cells: d.bulkhead, Name: s.name, TrustedProxies: s.trusted, MaxInFlight: limits.inFlight, MaxBody: int64(s.maxBody),
-		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh, Crowded: d.gate.crowded,
-		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: access, AccessSample: sample(s.accessLogSample), Log: d.log,
+		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh, Crowded: d.gate.Crowded,
+		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: d.access.Logger(), AccessSample: sample(s.accessLogSample), Log: d.log,
 	}); err != nil {
 		return err
 	}
-	d.push("connections to cells", func() error { d.rt.Close(); return nil })
+	d.Push("connections to cells", func() error { d.rt.Close(); return nil })
 	d.checker = engine.NewChecker(engine.CheckerConfig{
 		MaxHead: int(s.maxHead), MaxFields: s.maxFields, HeadTimeout: s.headTimeout, IdleTimeout: s.idleTimeout,
-		HandshakeTimeout: s.handshakeTimeout, NoH2C: s.noH2C, Refused: d.refusedHeads.add,
+		HandshakeTimeout: s.handshakeTimeout, NoH2C: s.noH2C, Refused: d.refusedHeads.Add,
 		Answer: func(w http.ResponseWriter, req *http.Request, r engine.Reason) {
 			d.rt.Refuse(w, req, r.Code(), r.Detail())
 		},
@@ -217,98 +217,18 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	if len(d.targets) > 0 {
 		t := traffic{rt: d.rt}
 		d.reporter, err = feed.NewReporter(feed.ReporterConfig{
-			ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: d.addresses(), Targets: d.targets, Feed: d.feed, Traffic: t.take, Log: d.log,
+			ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: serving.Addresses(d.public), Targets: d.targets, Feed: d.feed, Traffic: t.take, Log: d.log,
 		})
 	}
 	return err
 }
 
 // sample turns a share in which 0 means none into the router's field.
-func sample(s share) float64 {
+func sample(s serving.Share) float64 {
 	if s == 0 {
 		return -1
 	}
 	return float64(s)
-}
-
-// bind binds the listeners, so that an address that is taken ends the start.
-func (d *daemon) bind() (err error) {
-	if d.admin, err = net.Listen("tcp", d.s.admin); err != nil {
-		return fmt.Errorf("admin: %w", err)
-	}
-	d.push("admin listener", closing(d.admin))
-	for _, one := range []struct {
-		key   string
-		addrs []string
-		tls   bool
-	}{{"listen", d.s.listen.all, false}, {"listen-tls", d.s.listenTLS.all, true}} {
-		for _, addr := range one.addrs {
-			l, err := net.Listen("tcp", addr)
-			if err != nil {
-				return fmt.Errorf("%s: %w", one.key, err)
-			}
-			d.push("listener "+addr, closing(l))
-			d.public = append(d.public, publicListener{l, one.tls})
-		}
-	}
-	return nil
-}
-
-// A publicListener knows whether it speaks TLS.
-type publicListener struct {
-	net.Listener
-	tls bool
-}
-
-func closing(l net.Listener) func() error {
-	return func() error {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	}
-}
-
-// addresses are the public ones, as they were bound.
-func (d *daemon) addresses() (all []string) {
-	for _, l := range d.public {
-		scheme := "http://"
-		if l.tls {
-			scheme = "https://"
-		}
-		all = append(all, scheme+l.Addr().String())
-	}
-	return all
-}
-
-func (d *daemon) tlsConfig() *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.serverCerts.get}
-	if d.s.tlsMin == "1.3" {
-		c.MinVersion = tls.VersionTLS13
-	}
-	return c
-}
-
-// accessLog opens the access log; nil if there is none.
-func (d *daemon) accessLog(stdout io.Writer) (*slog.Logger, error) {
-	w := stdout
-	switch d.s.accessLog {
-	case "":
-		return nil, nil
-	case "-":
-	default:
-		var err error
-		if d.access, err = openLogFile(d.s.accessLog); err != nil {
-			return nil, err
-		}
-		d.push("access log", d.access.Close)
-		w = d.access
-	}
-	d.accessLines = boot.NewLines(w, func(_ io.Writer, lost uint64) {
-		d.log.Warn("lines of the access log lost: they could not be written", "count", lost)
-	})
-	d.push("access log's last lines", func() error { d.accessLines.Flush(time.Second); return nil })
-	return slog.New(slog.NewJSONHandler(d.accessLines, nil)), nil
 }
 
 // showsToken reports whether a token for a control plane at that URL can be

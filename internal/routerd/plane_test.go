@@ -121,7 +121,7 @@ func TestTrafficOfCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := d.stop(); err != nil {
+		if err := d.Stop(d.log); err != nil {
 			t.Error(err)
 		}
 	}()

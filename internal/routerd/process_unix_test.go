@@ -177,25 +177,3 @@ func TestSupervisorIsTold(t *testing.T) {
 		t.Errorf("at the end it said %q", said)
 	}
 }
-
-func TestSupervisorsEnvironment(t *testing.T) {
-	env := func(m map[string]string) func(string) string { return func(k string) string { return m[k] } }
-	for _, tt := range []struct {
-		env  map[string]string
-		want supervisor
-	}{
-		{nil, supervisor{}},
-		{map[string]string{"WATCHDOG_USEC": "1000000"}, supervisor{}},
-		{map[string]string{"NOTIFY_SOCKET": "/s"}, supervisor{socket: "/s"}},
-		{map[string]string{"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": "1000000"}, supervisor{"/s", time.Second}},
-		{map[string]string{"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"}, supervisor{socket: "/s"}},
-		{map[string]string{"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": "soon"}, supervisor{socket: "/s"}},
-	} {
-		if got := supervisorFrom(env(tt.env)); got != tt.want {
-			t.Errorf("%v: %+v, want %+v", tt.env, got, tt.want)
-		}
-	}
-	if err := (supervisor{socket: "/no/such/socket"}).tell("READY=1"); err == nil {
-		t.Error("telling nobody is no error")
-	}
-}

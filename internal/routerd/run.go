@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/signal"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/routemap"
 	"github.com/cellway/cellway/router"
 )
@@ -40,37 +40,6 @@ func (s *readySink) done(err error) error {
 // refresh is how the router asks for a newer map.
 func (d *daemon) refresh(ctx context.Context) error { return d.feed.Ask(ctx) }
 
-func (d *daemon) push(name string, stop func() error) { d.undo = append(d.undo, step{name, stop}) }
-
-// stop undoes what was started, the last first.
-func (d *daemon) stop() (err error) {
-	for _, one := range slices.Backward(d.undo) {
-		begun := time.Now()
-		serr := one.stop()
-		d.log.Debug("stopped", "what", one.name, "took", time.Since(begun))
-		if serr != nil {
-			d.log.Error("not stopped cleanly", "what", one.name, "error", serr)
-			err = errors.Join(err, fmt.Errorf("stop %s: %w", one.name, serr))
-		}
-	}
-	d.undo = nil
-	return err
-}
-
-// start runs something until it is stopped. If it ends before, the whole daemon
-// does.
-func (d *daemon) start(ctx context.Context, fail context.CancelCauseFunc, name string, run func(context.Context) error) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := run(ctx); ctx.Err() == nil {
-			fail(fmt.Errorf("%s ended: %w", name, err))
-		}
-	}()
-	d.push(name, func() error { cancel(); <-done; return nil })
-}
-
 // bootPatience is how long clients wait to be accepted at the start while there
 // is no map: a little longer than the sources are given.
 const bootPatience = 3 * time.Second
@@ -80,8 +49,8 @@ func (d *daemon) run(ctx context.Context) error {
 	// What runs outlives ctx: it is stopped step by step.
 	working, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
-	start := func(name string, run func(context.Context) error) { d.start(working, fail, name, run) }
-	hup, unhup := hangups()
+	start := func(name string, run func(context.Context) error) { d.Start(working, fail, name, run) }
+	hup, unhup := serving.Hangups()
 	defer unhup()
 
 	d.serveAdmin(fail)
@@ -92,10 +61,10 @@ func (d *daemon) run(ctx context.Context) error {
 	if d.reporter != nil {
 		start("reports", d.reporter.Run)
 	}
-	start("certificates", func(ctx context.Context) error { return d.watchFiles(ctx, hup) })
-	super := supervisorFrom(os.Getenv)
-	if super.watchdog > 0 {
-		start("watchdog", func(ctx context.Context) error { return d.feedWatchdog(ctx, super) })
+	start("certificates", func(ctx context.Context) error { return serving.WatchFiles(ctx, hup, d.access, d.log, d.watched...) })
+	super := serving.SupervisorFrom(os.Getenv)
+	if super.Watchdog > 0 {
+		start("watchdog", func(ctx context.Context) error { return super.Feed(ctx, d.log, d.alive) })
 	}
 	d.servePublic(ctx, fail)
 
@@ -105,7 +74,7 @@ func (d *daemon) run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-working.Done():
 	}
-	d.tell(super, "READY=1", "STATUS="+d.oneLine())
+	super.TellOrWarn(d.log, "READY=1", "STATUS="+d.oneLine())
 	select {
 	case <-ctx.Done():
 		d.log.Info("told to stop", "cause", context.Cause(ctx))
@@ -117,12 +86,19 @@ func (d *daemon) run(ctx context.Context) error {
 	if d.reporter != nil {
 		d.reporter.Leave()
 	}
-	d.tell(super, "STOPPING=1", "STATUS=stopping")
-	err := d.stop()
+	super.TellOrWarn(d.log, "STOPPING=1", "STATUS=stopping")
+	err := d.Stop(d.log)
 	if cause := context.Cause(working); cause != nil {
 		return errors.Join(cause, err)
 	}
 	return err
+}
+
+// alive takes the daemon's locks and returns its state in one line.
+func (d *daemon) alive() string {
+	d.rt.Stats()
+	d.feed.Status()
+	return d.oneLine()
 }
 
 // oneLine is the router's state for systemctl status.
@@ -131,29 +107,6 @@ func (d *daemon) oneLine() string {
 		return fmt.Sprintf("map %v of fleet %s", m.Version(), m.Settings().Fleet)
 	}
 	return "no map yet"
-}
-
-func (d *daemon) tell(s supervisor, state ...string) {
-	if err := s.tell(state...); err != nil {
-		d.log.Warn("supervisor not told", "error", err)
-	}
-}
-
-// feedWatchdog tells the supervisor that the router lives, as long as its locks
-// can be taken.
-func (d *daemon) feedWatchdog(ctx context.Context, super supervisor) error {
-	tick := time.NewTicker(super.watchdog / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-			d.rt.Stats()
-			d.feed.Status()
-			d.tell(super, "WATCHDOG=1", "STATUS="+d.oneLine())
-		}
-	}
 }
 
 // How often the last addresses of names are looked at, and how long there is at
@@ -198,81 +151,27 @@ func sorted(names map[string][]netip.Addr) map[string][]netip.Addr {
 	return out
 }
 
-// watchFiles reads certificates again when they change, and on a hang-up
-// signal also opens the access log again.
-func (d *daemon) watchFiles(ctx context.Context, hup <-chan os.Signal) error {
-	var all sync.WaitGroup
-	look := make(chan struct{}, 1)
-	must := []chan struct{}{look}
-	all.Go(func() { d.cellCA.watch(ctx, look) })
-	for _, c := range d.certs {
-		now := make(chan struct{}, 1)
-		must = append(must, now)
-		all.Go(func() { _ = c.watch(ctx, now) })
-	}
-	defer all.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-hup:
-			for _, now := range must {
-				select {
-				case now <- struct{}{}:
-				default:
-				}
-			}
-			if d.access != nil {
-				if err := d.access.reopen(); err != nil {
-					d.log.Error("access log not opened again; the old file stays", "error", err)
-				}
-			}
-			d.log.Info("told to read files again")
-		}
-	}
-}
-
-// hangups returns hang-up signals, which would otherwise end the process.
-func hangups() (<-chan os.Signal, func()) {
-	c := make(chan os.Signal, 1)
-	if len(hangup) > 0 {
-		signal.Notify(c, hangup...)
-	}
-	return c, func() { signal.Stop(c) }
-}
-
 func (d *daemon) serveAdmin(fail context.CancelCauseFunc) {
-	loopback := isLoopback(d.admin.Addr())
+	loopback := serving.IsLoopback(d.admin.Addr())
 	if !loopback {
 		d.log.Warn("the admin listener can be reached from other machines", "addr", d.admin.Addr().String())
 	}
-	srv := &http.Server{
-		Handler: d.adminHandler(d.registry(), loopback), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := srv.Serve(d.admin); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("admin listener: %w", err))
-		}
-	}()
-	d.push("admin server", func() error { err := srv.Close(); <-done; return err })
+	d.ServeAdmin(d.admin, d.adminHandler(d.registry(), loopback), d.log, fail)
 }
 
 // servePublic serves clients once there is a map, or after a while without one.
 func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) {
 	srv := &http.Server{Handler: d.rt, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
-	d.gate.install(srv)
+	d.gate.Install(srv)
 	d.checker.Install(srv)
 	full := d.rt.TurnAway()
-	var serving sync.WaitGroup
+	var running sync.WaitGroup
 	servers, serve := []router.Server{srv}, srv.Serve
 	if d.s.http1 == "engine" {
-		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.state, Log: d.log})
-		d.gate.ask = own.Rest
+		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Log: d.log})
+		d.gate.Ask = own.Rest
 		servers, serve = []router.Server{own, srv}, own.Serve
-		serving.Go(func() {
+		running.Go(func() {
 			if err := srv.Serve(own.HTTP2()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 				fail(fmt.Errorf("HTTP/2: %w", err))
 			}
@@ -280,12 +179,12 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	}
 	for _, l := range d.public {
 		var checked net.Listener
-		if l.tls {
-			checked = d.checker.ListenTLS(d.gate.listen(l, nil), d.tlsConfig())
+		if l.TLS {
+			checked = d.checker.ListenTLS(d.gate.Listen(l, nil), serving.ServerTLS(d.serverCerts, d.s.tlsMin))
 		} else {
-			checked = d.checker.Listen(d.gate.listen(l, full))
+			checked = d.checker.Listen(d.gate.Listen(l, full))
 		}
-		serving.Go(func() {
+		running.Go(func() {
 			select {
 			case <-d.ready.first:
 			case <-time.After(bootPatience):
@@ -296,14 +195,14 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 			}
 		})
 	}
-	d.log.Info("router starts", "listen", d.addresses(), "admin", d.admin.Addr().String(), "build", d.build.String())
-	d.push("clients", func() error {
+	d.log.Info("router starts", "listen", serving.Addresses(d.public), "admin", d.admin.Addr().String(), "build", d.build.String())
+	d.Push("clients", func() error {
 		limited, cancel := context.WithTimeout(context.Background(), d.s.drainWait+d.s.drainTimeout)
 		defer cancel()
 		if err := d.rt.Stop(limited, servers...); err != nil {
 			d.log.Warn("clients cut off at the deadline", "error", err) // as was asked for: no failure
 		}
-		serving.Wait()
+		running.Wait()
 		return nil
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -385,7 +386,7 @@ func TestLimitsFollowTheDescriptors(t *testing.T) {
 			t.Errorf("%d descriptors: %+v leaves cells too few", descriptors, l)
 		}
 	}
-	if n, err := raiseDescriptors(); err != nil || n == 0 {
+	if n, err := serving.RaiseDescriptors(); err != nil || n == 0 {
 		t.Errorf("descriptors: %d, %v", n, err)
 	}
 }

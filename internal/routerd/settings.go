@@ -8,13 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/feed"
-	"github.com/peterbourgon/ff/v3"
+	"github.com/cellway/cellway/internal/serving"
 )
 
 // A settings value is what flags, environment and file say.
@@ -22,7 +21,7 @@ type settings struct {
 	check, version bool
 
 	fleet    string
-	sources  words
+	sources  serving.Words
 	token    string
 	sourceCA string
 	sourceCert,
@@ -32,8 +31,8 @@ type settings struct {
 	routerID  string
 	pullEvery time.Duration
 
-	listen, listenTLS words
-	tlsCerts, tlsKeys words
+	listen, listenTLS serving.Words
+	tlsCerts, tlsKeys serving.Words
 	tlsMin            string
 	http1             string
 	admin             string
@@ -41,13 +40,13 @@ type settings struct {
 	drainWait, drainTimeout, drainSpread, grace time.Duration
 
 	maxConnections, maxInFlight, maxFields            int
-	maxHead, maxBody                                  size
+	maxHead, maxBody                                  serving.Size
 	headTimeout, idleTimeout, handshakeTimeout        time.Duration
 	noH2C                                             bool
-	trusted                                           prefixes
+	trusted                                           serving.Prefixes
 	name                                              string
 	explainHeaders                                    bool
-	traceSampled                                      share
+	traceSampled                                      serving.Share
 	cellInFlight, cellPending, cellTunnels, cellIdle  int
 	cellAttempts, breakerConnects, breakerTimeouts    int
 	cellQueueWait, cellConnect, cellFirstByte         time.Duration
@@ -56,7 +55,7 @@ type settings struct {
 	cellCA, cellCert, cellKey, cellPeer, cellPeerName string
 
 	accessLog       string
-	accessLogSample share
+	accessLogSample serving.Share
 	logFormat       string
 	logLevel        slog.Level
 }
@@ -79,7 +78,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.StringVar(&s.routerID, "router-id", "", "`name` of this router in reports; empty: one that is made once and kept in the state folder")
 	fs.DurationVar(&s.pullEvery, "pull-every", 10*time.Minute, "how often everything is pulled again, changed or not")
 
-	s.listen.all = []string{":8080"}
+	s.listen.All = []string{":8080"}
 	fs.Var(&s.listen, "listen", "`address` for clients in cleartext, HTTP/1.1 and HTTP/2; may be given more than once; empty: none")
 	fs.Var(&s.listenTLS, "listen-tls", "`address` for clients over TLS; may be given more than once")
 	fs.Var(&s.tlsCerts, "tls-cert", "`file` of a certificate, PEM; may be given more than once, and the client's server name chooses; read again when it changes")
@@ -136,54 +135,22 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 }
 
-// errHelp is asked-for help: no failure.
-var errHelp = errors.New("help")
-
-// envPrefix begins the names of settings in the environment.
-const envPrefix = "CELLWAY_ROUTER"
+// program is how a router is called.
+var program = serving.Program{
+	Name: "cellway-router", Env: "CELLWAY_ROUTER",
+	Help: "A router: it finds the key in a request, looks its cell up in the map, and forwards.\n\n" +
+		"Usage:\n  cellway-router [settings]\n\n" +
+		"Examples:\n  cellway-router --config /etc/cellway/router.conf --check\n" +
+		"  cellway-router --fleet shop --source https://control.example:7700 --keyring keyring --state-dir state\n\nSettings:\n",
+}
 
 // parse reads settings from args, environment and file.
 func parse(args, environ []string, stdout io.Writer) (*settings, error) {
 	s := &settings{}
-	fs := flag.NewFlagSet("cellway-router", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	s.flags(fs)
-	err := ff.Parse(fs, args, ff.WithEnvVarPrefix(envPrefix), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(configFile(fs)))
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, "A router: it finds the key in a request, looks its cell up in the map, and forwards.\n\n"+
-			"Usage:\n  cellway-router [settings]\n\n"+
-			"Examples:\n  cellway-router --config /etc/cellway/router.conf --check\n"+
-			"  cellway-router --fleet shop --source https://control.example:7700 --keyring keyring --state-dir state\n\nSettings:\n")
-		fs.SetOutput(stdout)
-		fs.PrintDefaults()
-		return nil, errHelp
-	case err != nil:
+	if err := program.Parse(s.flags, args, environ, stdout); err != nil {
 		return nil, err
-	case fs.NArg() > 0:
-		return nil, fmt.Errorf("%q is not a setting: %w", fs.Arg(0), cellway.ErrInvalid)
 	}
-	return s, unknownEnv(fs, environ)
-}
-
-// serviceEnv matches what Kubernetes puts into the environment of every
-// container for a service called cellway-router.
-var serviceEnv = regexp.MustCompile(`^CELLWAY_ROUTER_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
-
-// unknownEnv reports a variable that looks like a setting and is none: a slip
-// that would otherwise go unnoticed.
-func unknownEnv(fs *flag.FlagSet, environ []string) error {
-	known := map[string]bool{}
-	fs.VisitAll(func(f *flag.Flag) {
-		known[envPrefix+"_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))] = true
-	})
-	for _, pair := range environ {
-		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, envPrefix+"_") && !known[name] && !serviceEnv.MatchString(name) {
-			return fmt.Errorf("environment: %s is not a setting: %w", name, cellway.ErrInvalid)
-		}
-	}
-	return nil
+	return s, nil
 }
 
 // validate finds what is wrong with the settings alone, all of it.
@@ -195,10 +162,10 @@ func (s *settings) validate() error {
 	if s.fleet == "" {
 		bad("fleet", "no name is given; it is in the fleet's settings")
 	}
-	if len(s.sources.all) == 0 {
+	if len(s.sources.All) == 0 {
 		bad("source", "none is given; without one there is never a new map")
 	}
-	for _, source := range s.sources.all {
+	for _, source := range s.sources.All {
 		// A file may have such a name; what is meant is hardly ever one.
 		if host, _, err := net.SplitHostPort(source); err == nil && !isURL(source) && !strings.ContainsRune(source, '/') {
 			scheme := "https://"
@@ -213,20 +180,20 @@ func (s *settings) validate() error {
 			bad("router-id", "%v", err)
 		}
 	}
-	if len(s.listen.all)+len(s.listenTLS.all) == 0 {
+	if len(s.listen.All)+len(s.listenTLS.All) == 0 {
 		bad("listen", "neither listen nor listen-tls has an address")
 	}
-	for key, all := range map[string][]string{"listen": s.listen.all, "listen-tls": s.listenTLS.all, "admin": {s.admin}} {
+	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
 		for _, a := range all {
 			if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
 				bad(key, "%q is not host:port or :port", a)
 			}
 		}
 	}
-	if len(s.tlsCerts.all) != len(s.tlsKeys.all) {
-		bad("tls-key", "%d keys for %d certificates", len(s.tlsKeys.all), len(s.tlsCerts.all))
+	if len(s.tlsCerts.All) != len(s.tlsKeys.All) {
+		bad("tls-key", "%d keys for %d certificates", len(s.tlsKeys.All), len(s.tlsCerts.All))
 	}
-	if len(s.listenTLS.all) > 0 && len(s.tlsCerts.all) == 0 {
+	if len(s.listenTLS.All) > 0 && len(s.tlsCerts.All) == 0 {
 		bad("tls-cert", "listen-tls needs a certificate")
 	}
 	if s.http1 != "engine" && s.http1 != "net/http" {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
 )
 
@@ -68,8 +69,8 @@ func TestExampleFileIsValid(t *testing.T) {
 	if err := s.validate(); err != nil {
 		t.Error(err)
 	}
-	if s.fleet != "shop" || !slices.Equal(s.sources.all, []string{"https://control.example:7700"}) {
-		t.Errorf("fleet %q, sources %v", s.fleet, s.sources.all)
+	if s.fleet != "shop" || !slices.Equal(s.sources.All, []string{"https://control.example:7700"}) {
+		t.Errorf("fleet %q, sources %v", s.fleet, s.sources.All)
 	}
 	// With every line uncommented it can still be read.
 	text, err := os.ReadFile(exampleFile)
@@ -114,8 +115,8 @@ func TestSettingsComeFromThreePlaces(t *testing.T) {
 	if s.fleet != "from-file" || s.drainWait != 2*time.Second || s.grace != 3*time.Second || !s.noH2C {
 		t.Errorf("fleet %s, drain-wait %v, grace %v, no-h2c %v", s.fleet, s.drainWait, s.grace, s.noH2C)
 	}
-	if !slices.Equal(s.sources.all, []string{"a", "b"}) || len(s.listen.all) != 0 || !slices.Equal(s.listenTLS.all, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
-		t.Errorf("source %v, listen %v, listen-tls %v", s.sources.all, s.listen.all, s.listenTLS.all)
+	if !slices.Equal(s.sources.All, []string{"a", "b"}) || len(s.listen.All) != 0 || !slices.Equal(s.listenTLS.All, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
+		t.Errorf("source %v, listen %v, listen-tls %v", s.sources.All, s.listen.All, s.listenTLS.All)
 	}
 }
 
@@ -200,55 +201,6 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]size{"0": 0, "65536": 64 << 10, "64KiB": 64 << 10, "16MiB": 16 << 20, "1GiB": 1 << 30, "3 MiB": 3 << 20} {
-		var s size
-		if err := s.Set(text); err != nil || s != want {
-			t.Errorf("%q is %d, %v; want %d", text, s, err, want)
-		}
-		var again size
-		if err := again.Set(s.String()); err != nil || again != s {
-			t.Errorf("%q is written as %q", text, s.String())
-		}
-	}
-	for _, text := range []string{"", "-1", "1.5MiB", "1KB", "MiB", "99999999999GiB"} {
-		var s size
-		if err := s.Set(text); err == nil {
-			t.Errorf("%q is read as %d", text, s)
-		}
-	}
-}
-
-func FuzzValues(f *testing.F) {
-	f.Add("10.0.0.0/8,::1")
-	f.Add("64KiB")
-	f.Add("0.5")
-	f.Add("a, b,c")
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, v := range []interface {
-			Set(string) error
-			String() string
-		}{new(prefixes), new(size), new(share), new(words)} {
-			if v.Set(text) != nil {
-				continue
-			}
-			once := v.String()
-			if once == "" {
-				continue
-			}
-			if w, ok := v.(*words); ok {
-				w.given = false
-			}
-			if p, ok := v.(*prefixes); ok {
-				*p = nil
-			}
-			if err := v.Set(once); err != nil || v.String() != once {
-				t.Errorf("%T: %q is written as %q, and that as %q: %v", v, text, once, v.String(), err)
-			}
-		}
-	})
-}
-
 // All reasons for which a map is refused are in the documentation of metrics'
 // source, so that alarms can be written from it.
 func TestReasonsAreStable(t *testing.T) {
@@ -263,7 +215,7 @@ func FuzzConfigFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		fs := flag.NewFlagSet("", flag.ContinueOnError)
 		new(settings).flags(fs)
-		_ = configFile(fs)(strings.NewReader(text), func(name, value string) error {
+		_ = boot.ConfigFile(fs)(strings.NewReader(text), func(name, value string) error {
 			if name == "" || strings.ContainsAny(name, " \t\n") || name[0] == '#' || strings.TrimSpace(value) != value {
 				t.Errorf("setting %q is %q", name, value)
 			}

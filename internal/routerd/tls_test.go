@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cellway/cellway/internal/serving"
 )
 
 // certificate writes a self-signed certificate for names, and its key.
@@ -121,32 +123,32 @@ func TestTLSListenerAndItsCertificates(t *testing.T) {
 func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	f := newFleet(t)
 	f.certificate("a", 1, "a.example")
-	c, err := loadCertificates("tls-cert", []string{f.path("a.crt")}, []string{f.path("a.key")}, nopLog())
+	c, err := serving.LoadCertificates("tls-cert", []string{f.path("a.crt")}, []string{f.path("a.key")}, nopLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	number := func() int64 {
-		cert, err := c.client(nil)
+		cert, err := c.Client(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return cert.Leaf.SerialNumber.Int64()
 	}
 	f.certificate("a", 2, "a.example")
-	c.reload(false)
+	c.Reload(false)
 	if number() != 2 {
 		t.Errorf("certificate %d", number())
 	}
 	if err := os.Remove(f.path("a.key")); err != nil {
 		t.Fatal(err)
 	}
-	c.reload(false)
-	if number() != 2 || !c.failing() {
-		t.Errorf("without its key: certificate %d, failing %v", number(), c.failing())
+	c.Reload(false)
+	if number() != 2 || !c.Failing() {
+		t.Errorf("without its key: certificate %d, failing %v", number(), c.Failing())
 	}
 	f.certificate("a", 4, "a.example")
-	c.reload(false)
-	if number() != 4 || c.failing() {
-		t.Errorf("back again: certificate %d, failing %v", number(), c.failing())
+	c.Reload(false)
+	if number() != 4 || c.Failing() {
+		t.Errorf("back again: certificate %d, failing %v", number(), c.Failing())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -191,28 +192,28 @@ func TestTheAuthoritiesOfCellsAreReadAgain(t *testing.T) {
 func TestAuthoritiesChangeWithoutASignal(t *testing.T) {
 	f := newFleet(t)
 	first := f.certificate("ca", 7, "cell-001")
-	a, err := loadAuthorities("cell-ca", f.path("ca.crt"), nopLog())
+	a, err := serving.LoadAuthorities("cell-ca", f.path("ca.crt"), nopLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	knows := func(c *x509.Certificate) bool {
-		_, err := c.Verify(x509.VerifyOptions{Roots: a.pool()})
+		_, err := c.Verify(x509.VerifyOptions{Roots: a.Pool()})
 		return err == nil
 	}
 	second := f.certificate("ca", 8, "cell-001")
 	if !knows(first) || knows(second) {
 		t.Fatal("before it is read again, another authority is in use")
 	}
-	a.reload(false)
-	if knows(first) || !knows(second) || a.failing() {
-		t.Errorf("read again: the first %v, the second %v, failing %v", knows(first), knows(second), a.failing())
+	a.Reload(false)
+	if knows(first) || !knows(second) || a.Failing() {
+		t.Errorf("read again: the first %v, the second %v, failing %v", knows(first), knows(second), a.Failing())
 	}
 	if err := os.Remove(f.path("ca.crt")); err != nil {
 		t.Fatal(err)
 	}
-	a.reload(false)
-	if !knows(second) || !a.failing() {
-		t.Errorf("without the file: the second %v, failing %v", knows(second), a.failing())
+	a.Reload(false)
+	if !knows(second) || !a.Failing() {
+		t.Errorf("without the file: the second %v, failing %v", knows(second), a.Failing())
 	}
 }
 

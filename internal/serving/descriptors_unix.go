@@ -1,12 +1,12 @@
 //go:build unix
 
-package routerd
+package serving
 
 import "syscall"
 
-// raiseDescriptors raises the soft limit of open files to the hard one, and
+// RaiseDescriptors raises the soft limit of open files to the hard one, and
 // returns what is allowed now.
-func raiseDescriptors() (uint64, error) {
+func RaiseDescriptors() (uint64, error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package routerd
+package serving
 
 import (
 	"container/list"
@@ -18,7 +18,7 @@ import (
 // are idle it is not asked again.
 const askShare = 20
 
-// A gate counts clients' connections over all public listeners and lets no more
+// A Gate counts clients' connections over all public listeners and lets no more
 // than so many stand at a time. Each further one takes the place of an idle one,
 // and is refused if none is.
 //
@@ -31,12 +31,12 @@ const askShare = 20
 // The last eighth of the places is kept from addresses that hold an eighth
 // already, idle or not. Proxies that are trusted stand for many clients: each of
 // their connections counts as an address of its own.
-type gate struct {
+type Gate struct {
 	most    int
 	near    int // from here on places are scarce
 	share   int // what an address may hold then
 	trusted func(netip.Addr) bool
-	ask     func()       // has the server say which connections are idle, if it does so late
+	Ask     func()       // has the server say which connections are idle, if it does so late; may be nil; set before the first connection
 	askNext atomic.Int64 // when it may be asked again
 
 	mu      sync.Mutex
@@ -60,9 +60,10 @@ type caller struct {
 	place *list.Element
 }
 
-// newGate returns a gate for that many connections.
-func newGate(most int, trusted []netip.Prefix) *gate {
-	g := &gate{most: most, near: most, share: most, clients: map[netip.Addr]*caller{}, ranks: map[int]*list.List{}}
+// NewGate returns a gate for that many connections. The connections of trusted
+// proxies count one by one.
+func NewGate(most int, trusted []netip.Prefix) *Gate {
+	g := &Gate{most: most, near: most, share: most, clients: map[netip.Addr]*caller{}, ranks: map[int]*list.List{}}
 	if kept := most / 8; kept > 1 {
 		g.near, g.share = most-kept, kept
 	}
@@ -77,19 +78,37 @@ func newGate(most int, trusted []netip.Prefix) *gate {
 	return g
 }
 
-// open returns how many connections there are.
-func (g *gate) open() int {
+// Open returns how many connections there are.
+func (g *Gate) Open() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.taken
 }
 
-// crowded reports whether places are scarce.
-func (g *gate) crowded() bool { return g.open() >= g.near }
+// A GateStats is how a gate fares.
+type GateStats struct {
+	Open int // connections now
+	Most int // the most at a time
+
+	EvictedIdle, EvictedSilent uint64 // closed to make room: between requests, or before a first whole head
+	RefusedFull, RefusedShare  uint64 // refused: none was idle, or the address held too many
+}
+
+// Stats returns how the gate fares now.
+func (g *Gate) Stats() GateStats {
+	return GateStats{
+		Open: g.Open(), Most: g.most,
+		EvictedIdle: g.evictedIdle.Load(), EvictedSilent: g.evictedSilent.Load(),
+		RefusedFull: g.refusedFull.Load(), RefusedShare: g.refusedShare.Load(),
+	}
+}
+
+// Crowded reports whether places are scarce.
+func (g *Gate) Crowded() bool { return g.Open() >= g.near }
 
 // callerOf returns who opens a connection from that address. A network of IPv6
 // is one caller, as whoever has one address of it has all.
-func (g *gate) callerOf(from net.Addr) *caller {
+func (g *Gate) callerOf(from net.Addr) *caller {
 	ap, err := netip.ParseAddrPort(from.String())
 	if err != nil {
 		return &caller{}
@@ -113,7 +132,7 @@ func (g *gate) callerOf(from net.Addr) *caller {
 
 // enter takes a connection in, perhaps in the place of another one, which it
 // closes. It returns nil if there is no room.
-func (g *gate) enter(inner net.Conn) *gatedConn {
+func (g *Gate) enter(inner net.Conn) *gatedConn {
 	c, victim, full := g.admit(inner)
 	for try := 0; c == nil && try < 2 && g.askNow(); try++ {
 		c, victim, full = g.admit(inner)
@@ -133,7 +152,7 @@ func (g *gate) enter(inner net.Conn) *gatedConn {
 
 // admit returns the connection with its place, and which one is to go for it; or
 // nil and what counts it as refused.
-func (g *gate) admit(inner net.Conn) (c, victim *gatedConn, refused *atomic.Uint64) {
+func (g *Gate) admit(inner net.Conn) (c, victim *gatedConn, refused *atomic.Uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	by := g.callerOf(inner.RemoteAddr())
@@ -161,19 +180,19 @@ func (g *gate) admit(inner net.Conn) (c, victim *gatedConn, refused *atomic.Uint
 // askNow asks the server which connections are idle, and reports whether it did.
 // It looks at all of them, and so it is asked no more often than leaves most of
 // the time for other work.
-func (g *gate) askNow() bool {
+func (g *Gate) askNow() bool {
 	begun := time.Now()
 	next := g.askNext.Load()
-	if g.ask == nil || begun.UnixNano() < next || !g.askNext.CompareAndSwap(next, math.MaxInt64) {
+	if g.Ask == nil || begun.UnixNano() < next || !g.askNext.CompareAndSwap(next, math.MaxInt64) {
 		return false
 	}
-	g.ask()
+	g.Ask()
 	g.askNext.Store(time.Now().Add(askShare * time.Since(begun)).UnixNano())
 	return true
 }
 
 // makeRoom closes an idle connection, where there is one.
-func (g *gate) makeRoom() bool {
+func (g *Gate) makeRoom() bool {
 	g.mu.Lock()
 	victim := g.longest()
 	if victim != nil {
@@ -185,7 +204,7 @@ func (g *gate) makeRoom() bool {
 
 // longest returns the connection to go first, or nil. The caller holds the
 // mutex, as for all that follow.
-func (g *gate) longest() *gatedConn {
+func (g *Gate) longest() *gatedConn {
 	if g.top == 0 {
 		return nil
 	}
@@ -200,7 +219,7 @@ func first(idle *list.List) *gatedConn {
 }
 
 // evict takes a connection out so that another one has its place.
-func (g *gate) evict(c *gatedConn) {
+func (g *Gate) evict(c *gatedConn) {
 	if c.evicted = true; c.silent {
 		g.evictedSilent.Add(1)
 	} else {
@@ -210,7 +229,7 @@ func (g *gate) evict(c *gatedConn) {
 }
 
 // leave takes a connection out. It does so once.
-func (g *gate) leave(c *gatedConn) {
+func (g *Gate) leave(c *gatedConn) {
 	if c.gone {
 		return
 	}
@@ -222,14 +241,14 @@ func (g *gate) leave(c *gatedConn) {
 }
 
 // forget drops a caller without connections.
-func (g *gate) forget(by *caller) {
+func (g *Gate) forget(by *caller) {
 	if by.held == 0 && by.addr.IsValid() {
 		delete(g.clients, by.addr)
 	}
 }
 
 // rest makes a connection idle.
-func (g *gate) rest(c *gatedConn) {
+func (g *Gate) rest(c *gatedConn) {
 	if c.gone || c.resting != nil {
 		return
 	}
@@ -239,7 +258,7 @@ func (g *gate) rest(c *gatedConn) {
 }
 
 // work ends that.
-func (g *gate) work(c *gatedConn) {
+func (g *Gate) work(c *gatedConn) {
 	if c.resting == nil {
 		return
 	}
@@ -252,7 +271,7 @@ func (g *gate) work(c *gatedConn) {
 	}
 }
 
-func (g *gate) rank(by *caller) {
+func (g *Gate) rank(by *caller) {
 	n := by.idle.Len()
 	if n == 0 {
 		return
@@ -264,7 +283,7 @@ func (g *gate) rank(by *caller) {
 	g.top = max(g.top, n)
 }
 
-func (g *gate) unrank(by *caller) {
+func (g *Gate) unrank(by *caller) {
 	n := by.idle.Len()
 	if n == 0 {
 		return
@@ -278,9 +297,9 @@ func (g *gate) unrank(by *caller) {
 // connKey is the context key of a request's *gatedConn.
 type connKey struct{}
 
-// install has a server tell which of its connections are idle. Call it before
+// Install has a server tell which of its connections are idle. Call it before
 // the checker's Install.
-func (g *gate) install(s *http.Server) {
+func (g *Gate) Install(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		if gc, ok := engine.Accepted(c).(*gatedConn); ok {
 			ctx = context.WithValue(ctx, connKey{}, gc)
@@ -303,9 +322,9 @@ func (g *gate) install(s *http.Server) {
 	})
 }
 
-// state takes in what the router's own server says of a connection, and returns
+// State takes in what the engine's own server says of a connection, and returns
 // whether it still has its place.
-func (g *gate) state(c net.Conn, st http.ConnState) bool {
+func (g *Gate) State(c net.Conn, st http.ConnState) bool {
 	gc, ok := engine.Accepted(c).(*gatedConn)
 	if !ok {
 		return true
@@ -317,7 +336,7 @@ func (g *gate) state(c net.Conn, st http.ConnState) bool {
 // A gatedConn has a place in a gate.
 type gatedConn struct {
 	net.Conn
-	gate *gate
+	gate *Gate
 	by   *caller
 
 	// The gate's mutex guards these.

@@ -1,4 +1,4 @@
-package routerd
+package serving
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 	"github.com/cellway/cellway/internal/regular"
 )
 
-// authorities are the certificates in a file that is read again when it
-// changes. While it can't be read, those read last stay in use: cells that
+// Authorities are the certificates in a file that is read again when it
+// changes. While it can't be read, those read last stay in use: peers that
 // would be refused for half a file are no gain.
-type authorities struct {
+type Authorities struct {
 	setting, path string // the path is empty for the system's
 	log           *slog.Logger
 	now           atomic.Pointer[x509.CertPool] // nil for the system's
@@ -27,10 +27,10 @@ type authorities struct {
 	err error      // of the last time the file was read
 }
 
-// loadAuthorities reads certificate authorities; an empty path means the
+// LoadAuthorities reads certificate authorities; an empty path means the
 // system's.
-func loadAuthorities(setting, path string, log *slog.Logger) (*authorities, error) {
-	a := &authorities{setting: setting, path: path, log: log}
+func LoadAuthorities(setting, path string, log *slog.Logger) (*Authorities, error) {
+	a := &Authorities{setting: setting, path: path, log: log}
 	if path == "" {
 		return a, nil
 	}
@@ -38,13 +38,13 @@ func loadAuthorities(setting, path string, log *slog.Logger) (*authorities, erro
 	return a, err
 }
 
-// pool returns the authorities in use, or nil for the system's. Nobody changes
+// Pool returns the authorities in use, or nil for the system's. Nobody changes
 // what it returned.
-func (a *authorities) pool() *x509.CertPool { return a.now.Load() }
+func (a *Authorities) Pool() *x509.CertPool { return a.now.Load() }
 
 // load reads the file and takes it into use if it differs from what is, or if
 // it must.
-func (a *authorities) load(must bool) (changed bool, err error) {
+func (a *Authorities) load(must bool) (changed bool, err error) {
 	pem, err := regular.Read(a.path, maxPEM)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", a.setting, err)
@@ -63,9 +63,9 @@ func (a *authorities) load(must bool) (changed bool, err error) {
 	return true, nil
 }
 
-// reload reads the file again, and says so when what is in use has changed or
+// Reload reads the file again, and says so when what is in use has changed or
 // can't change.
-func (a *authorities) reload(must bool) {
+func (a *Authorities) Reload(must bool) {
 	if a.path == "" {
 		return
 	}
@@ -82,25 +82,31 @@ func (a *authorities) reload(must bool) {
 	}
 }
 
-// failing reports whether the file could not be read the last time.
-func (a *authorities) failing() bool {
+// Setting is the name of the setting that they were read for.
+func (a *Authorities) Setting() string { return a.setting }
+
+// Named reports whether a file is named; else they are the system's.
+func (a *Authorities) Named() bool { return a.path != "" }
+
+// Failing reports whether the file could not be read the last time.
+func (a *Authorities) Failing() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err != nil
 }
 
-// watch reloads until ctx ends: now and then, and whenever hup says so.
-func (a *authorities) watch(ctx context.Context, hup <-chan struct{}) {
+// Watch reloads until ctx ends: now and then, and whenever hup says so.
+func (a *Authorities) Watch(ctx context.Context, hup <-chan struct{}) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return context.Cause(ctx)
 		case <-tick.C:
-			a.reload(false)
+			a.Reload(false)
 		case <-hup:
-			a.reload(true)
+			a.Reload(true)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package routerd
+package serving
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// A supervisor is told how the router fares, if it asked for it: systemd's
-// Type=notify and WatchdogSec. The zero supervisor is told nothing.
-type supervisor struct {
+// A Supervisor is told how the program fares, if it asked for it: systemd's
+// Type=notify and WatchdogSec. The zero Supervisor is told nothing.
+type Supervisor struct {
 	socket   string
-	watchdog time.Duration // how often it must hear from us; 0: need not
+	Watchdog time.Duration // how often it must hear from us; 0: need not
 }
 
-// supervisorFrom reads what systemd put into the environment.
-func supervisorFrom(getenv func(string) string) supervisor {
-	s := supervisor{socket: getenv("NOTIFY_SOCKET")}
+// SupervisorFrom reads what systemd put into the environment.
+func SupervisorFrom(getenv func(string) string) Supervisor {
+	s := Supervisor{socket: getenv("NOTIFY_SOCKET")}
 	if s.socket == "" {
 		return s
 	}
@@ -26,13 +26,13 @@ func supervisorFrom(getenv func(string) string) supervisor {
 		return s
 	}
 	if us, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
-		s.watchdog = time.Duration(us) * time.Microsecond
+		s.Watchdog = time.Duration(us) * time.Microsecond
 	}
 	return s
 }
 
-// tell sends state, such as READY=1, in lines.
-func (s supervisor) tell(state ...string) error {
+// Tell sends state, such as READY=1, in lines.
+func (s Supervisor) Tell(state ...string) error {
 	if s.socket == "" {
 		return nil
 	}

@@ -1,25 +1,26 @@
-package routerd
+package serving
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"github.com/cellway/cellway/internal/regular"
 	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // lookEvery is how often the files of certificates are looked at.
 const lookEvery = 10 * time.Second
 
-// certificates are read again when one of their files changes. While a new one
+// Certificates are read again when one of their files changes. While a new one
 // can't be read, or does not fit its key, all stay as they were.
-type certificates struct {
+type Certificates struct {
 	setting string // in errors
 	files   [][2]string
 	log     *slog.Logger
@@ -30,9 +31,10 @@ type certificates struct {
 	err   error // of the last time they were read
 }
 
-// loadCertificates reads certificates for the first time.
-func loadCertificates(setting string, certs, keys []string, log *slog.Logger) (*certificates, error) {
-	c := &certificates{setting: setting, log: log}
+// LoadCertificates reads certificates for the first time, each with the key of
+// the same index. The setting is named in errors.
+func LoadCertificates(setting string, certs, keys []string, log *slog.Logger) (*Certificates, error) {
+	c := &Certificates{setting: setting, log: log}
 	for i := range certs {
 		c.files = append(c.files, [2]string{certs[i], keys[i]})
 	}
@@ -43,7 +45,7 @@ func loadCertificates(setting string, certs, keys []string, log *slog.Logger) (*
 const maxPEM = 8 << 20 // bytes
 
 // load reads all files. It is called by one goroutine at a time.
-func (c *certificates) load() error {
+func (c *Certificates) load() error {
 	stats, err := c.stat()
 	if err != nil {
 		return err
@@ -74,7 +76,7 @@ func (c *certificates) load() error {
 	return nil
 }
 
-func (c *certificates) stat() (stats []fs.FileInfo, err error) {
+func (c *Certificates) stat() (stats []fs.FileInfo, err error) {
 	for _, f := range c.files {
 		for _, name := range f {
 			info, err := os.Stat(name)
@@ -87,8 +89,8 @@ func (c *certificates) stat() (stats []fs.FileInfo, err error) {
 	return stats, nil
 }
 
-// reload reads the files again if one changed, or if it must.
-func (c *certificates) reload(must bool) {
+// Reload reads the files again if one changed, or if it must.
+func (c *Certificates) Reload(must bool) {
 	stats, err := c.stat()
 	if err == nil && !must {
 		c.mu.Lock()
@@ -116,15 +118,15 @@ func (c *certificates) reload(must bool) {
 	}
 }
 
-// failing reports whether the files could not be read the last time.
-func (c *certificates) failing() bool {
+// Failing reports whether the files could not be read the last time.
+func (c *Certificates) Failing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err != nil
 }
 
-// watch reloads until ctx ends: when a file changed, and whenever hup says so.
-func (c *certificates) watch(ctx context.Context, hup <-chan struct{}) error {
+// Watch reloads until ctx ends: when a file changed, and whenever hup says so.
+func (c *Certificates) Watch(ctx context.Context, hup <-chan struct{}) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -132,16 +134,16 @@ func (c *certificates) watch(ctx context.Context, hup <-chan struct{}) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
-			c.reload(false)
+			c.Reload(false)
 		case <-hup:
-			c.reload(true)
+			c.Reload(true)
 		}
 	}
 }
 
-// get chooses the certificate for a client's server name: the first that fits,
+// Get chooses the certificate for a client's server name: the first that fits,
 // or else the first.
-func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *Certificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	all := *c.now.Load()
 	for i := range all {
 		if hello.SupportsCertificate(&all[i]) == nil {
@@ -151,7 +153,18 @@ func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return &all[0], nil
 }
 
-// client returns the certificate that the router shows to cells.
-func (c *certificates) client(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+// Setting is the name of the setting that they were read for.
+func (c *Certificates) Setting() string { return c.setting }
+
+// Leaves are the certificates in use, without what they were signed by.
+func (c *Certificates) Leaves() (all []*x509.Certificate) {
+	for _, one := range *c.now.Load() {
+		all = append(all, one.Leaf)
+	}
+	return all
+}
+
+// Client returns the first certificate, for whoever asks us for ours.
+func (c *Certificates) Client(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return &(*c.now.Load())[0], nil
 }

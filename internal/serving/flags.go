@@ -1,4 +1,4 @@
-package routerd
+package serving
 
 import (
 	"errors"
@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// A words is a flag that takes several values: given more than once, or with
+// Words is a flag that takes several values: given more than once, or with
 // commas between them. What is given replaces the default, and an empty value
 // all that was said before.
-type words struct {
-	all   []string
+type Words struct {
+	All   []string
 	given bool
 }
 
-func (w *words) String() string { return strings.Join(w.all, ",") }
+func (w *Words) String() string { return strings.Join(w.All, ",") }
 
 // Repeated marks it as a flag that may be given more than once.
-func (w *words) Repeated() {}
+func (w *Words) Repeated() {}
 
-func (w *words) Set(s string) error {
+func (w *Words) Set(s string) error {
 	if !w.given {
-		w.all, w.given = nil, true
+		w.All, w.given = nil, true
 	}
 	if strings.TrimSpace(s) == "" {
-		w.all = nil
+		w.All = nil
 		return nil
 	}
 	for one := range strings.SplitSeq(s, ",") {
@@ -34,15 +34,15 @@ func (w *words) Set(s string) error {
 		if one == "" {
 			return errors.New("an empty value between commas")
 		}
-		w.all = append(w.all, one)
+		w.All = append(w.All, one)
 	}
 	return nil
 }
 
-// prefixes is a flag of networks and addresses.
-type prefixes []netip.Prefix
+// Prefixes is a flag of networks and addresses.
+type Prefixes []netip.Prefix
 
-func (p *prefixes) String() string {
+func (p *Prefixes) String() string {
 	var all []string
 	for _, one := range *p {
 		all = append(all, one.String())
@@ -51,9 +51,9 @@ func (p *prefixes) String() string {
 }
 
 // Repeated marks it as a flag that may be given more than once.
-func (p *prefixes) Repeated() {}
+func (p *Prefixes) Repeated() {}
 
-func (p *prefixes) Set(s string) error {
+func (p *Prefixes) Set(s string) error {
 	for one := range strings.SplitSeq(s, ",") {
 		one = strings.TrimSpace(one)
 		prefix, err := netip.ParsePrefix(one)
@@ -69,15 +69,15 @@ func (p *prefixes) Set(s string) error {
 	return nil
 }
 
-// size is a flag of a number of bytes, as 65536, 64KiB, 16MiB or 1GiB.
-type size int64
+// Size is a flag of a number of bytes, as 65536, 64KiB, 16MiB or 1GiB.
+type Size int64
 
 var units = []struct {
 	name  string
-	bytes size
+	bytes Size
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
-func (s *size) String() string {
+func (s *Size) String() string {
 	for _, u := range units {
 		if *s != 0 && *s%u.bytes == 0 {
 			return strconv.FormatInt(int64(*s/u.bytes), 10) + u.name
@@ -86,8 +86,8 @@ func (s *size) String() string {
 	return strconv.FormatInt(int64(*s), 10)
 }
 
-func (s *size) Set(text string) error {
-	number, unit := text, size(1)
+func (s *Size) Set(text string) error {
+	number, unit := text, Size(1)
 	for _, u := range units {
 		if n, ok := strings.CutSuffix(text, u.name); ok {
 			number, unit = n, u.bytes
@@ -97,20 +97,20 @@ func (s *size) Set(text string) error {
 	if err != nil || n < 0 || n > (1<<62)/int64(unit) {
 		return errors.New("give a number of bytes, as 65536, 64KiB, 16MiB or 1GiB")
 	}
-	*s = size(n) * unit
+	*s = Size(n) * unit
 	return nil
 }
 
-// share is a flag of a number from 0 to 1.
-type share float64
+// Share is a flag of a number from 0 to 1.
+type Share float64
 
-func (s *share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
+func (s *Share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
 
-func (s *share) Set(text string) error {
+func (s *Share) Set(text string) error {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0 && f <= 1) {
 		return errors.New("give a share from 0 to 1")
 	}
-	*s = share(f)
+	*s = Share(f)
 	return nil
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package routerd
+package serving
 
 import (
 	"os"
@@ -30,7 +30,7 @@ func TestALogThatNobodyReadsCanBeClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	l := &logFile{path: "none", f: w}
+	l := &LogFile{path: "none", f: w}
 	done := make(chan struct{})
 	go func() { defer close(done); l.Write(make([]byte, 4<<20)) }() // more than any pipe holds
 	if _, err := r.Read(make([]byte, 1)); err != nil {              // it is writing now
@@ -47,9 +47,9 @@ func TestPipesInThePlaceOfFilesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, read := range map[string]func() error{
-		"access-log": func() error { _, err := openLogFile(path); return err },
-		"tls-cert":   func() error { return (&certificates{setting: "tls-cert", files: [][2]string{{path, path}}}).load() },
-		"cell-ca":    func() error { _, err := (&authorities{setting: "cell-ca", path: path}).load(true); return err },
+		"access-log": func() error { _, err := OpenLogFile(path); return err },
+		"tls-cert":   func() error { return (&Certificates{setting: "tls-cert", files: [][2]string{{path, path}}}).load() },
+		"cell-ca":    func() error { _, err := (&Authorities{setting: "cell-ca", path: path}).load(true); return err },
 	} {
 		within(t, what, func() {
 			if err := read(); err == nil || !strings.Contains(err.Error(), path) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package routerd
+package serving
 
 import (
 	"os"

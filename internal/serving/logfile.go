@@ -1,4 +1,4 @@
-package routerd
+package serving
 
 import (
 	"errors"
@@ -12,23 +12,24 @@ import (
 	"github.com/cellway/cellway/internal/regular"
 )
 
-// A logFile is a file that is written to at its end and can be opened again,
+// A LogFile is a file that is written to at its end and can be opened again,
 // when whoever rotates logs has moved it away.
-type logFile struct {
+type LogFile struct {
 	path string
 
 	mu sync.Mutex
 	f  *os.File
 }
 
-func openLogFile(path string) (*logFile, error) {
-	l := &logFile{path: path}
-	return l, l.reopen()
+// OpenLogFile opens the file at path, or makes it.
+func OpenLogFile(path string) (*LogFile, error) {
+	l := &LogFile{path: path}
+	return l, l.Reopen()
 }
 
-// checkLogFile reports why a log at path could not be written. It leaves
+// CheckLogFile reports why a log at path could not be written. It leaves
 // nothing behind: a file that is not there yet is not made.
-func checkLogFile(path string) error {
+func CheckLogFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -51,9 +52,9 @@ func checkLogFile(path string) error {
 	return f.Close()
 }
 
-// reopen opens the path again. If that fails, the old file stays in use. A pipe
+// Reopen opens the path again. If that fails, the old file stays in use. A pipe
 // without a reader is an error: to wait for one may take for ever.
-func (l *logFile) reopen() error {
+func (l *LogFile) Reopen() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|regular.DontWait, 0o640)
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (l *logFile) reopen() error {
 
 // Write appends b. One that waits for a pipe's reader holds nobody up: Close ends
 // it.
-func (l *logFile) Write(b []byte) (int, error) {
+func (l *LogFile) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	f := l.f
 	l.mu.Unlock()
@@ -78,7 +79,7 @@ func (l *logFile) Write(b []byte) (int, error) {
 }
 
 // Close closes the file.
-func (l *logFile) Close() error {
+func (l *LogFile) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.f.Close()

@@ -1,4 +1,4 @@
-package routerd
+package serving
 
 import (
 	"errors"
@@ -18,15 +18,15 @@ const (
 	turnAwayBytes = 64 << 10
 )
 
-// listen returns a listener of g's connections. To a connection that there is no
+// Listen returns a listener of g's connections. To a connection that there is no
 // room for it says answer, which may be empty.
-func (g *gate) listen(inner net.Listener, answer []byte) net.Listener {
+func (g *Gate) Listen(inner net.Listener, answer []byte) net.Listener {
 	return &gatedListener{Listener: inner, gate: g, answer: answer, telling: make(chan struct{}, maxTurnedAway)}
 }
 
 type gatedListener struct {
 	net.Listener
-	gate    *gate
+	gate    *Gate
 	answer  []byte
 	telling chan struct{} // a place for each that is being told
 }

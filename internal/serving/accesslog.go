@@ -1,0 +1,64 @@
+package serving
+
+import (
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/cellway/cellway/internal/boot"
+)
+
+// An AccessLog is where each request leaves a line. Nothing waits for whoever
+// reads it. A nil AccessLog keeps none.
+type AccessLog struct {
+	file  *LogFile // nil if it is standard output
+	lines *boot.Lines
+}
+
+// OpenAccessLog opens the access log at path: none if it is empty, and stdout
+// if it is a dash. It is closed as one of the stages. Lines that are lost are
+// told to log.
+func (s *Stages) OpenAccessLog(path string, stdout io.Writer, log *slog.Logger) (*AccessLog, error) {
+	if path == "" {
+		return nil, nil
+	}
+	a, w := &AccessLog{}, stdout
+	if path != "-" {
+		var err error
+		if a.file, err = OpenLogFile(path); err != nil {
+			return nil, err
+		}
+		s.Push("access log", a.file.Close)
+		w = a.file
+	}
+	a.lines = boot.NewLines(w, func(_ io.Writer, lost uint64) {
+		log.Warn("lines of the access log lost: they could not be written", "count", lost)
+	})
+	s.Push("access log's last lines", func() error { a.lines.Flush(time.Second); return nil })
+	return a, nil
+}
+
+// Logger returns what lines are written with, or nil.
+func (a *AccessLog) Logger() *slog.Logger {
+	if a == nil {
+		return nil
+	}
+	return slog.New(slog.NewJSONHandler(a.lines, nil))
+}
+
+// Dropped returns how many lines were lost.
+func (a *AccessLog) Dropped() uint64 {
+	if a == nil {
+		return 0
+	}
+	return a.lines.Dropped()
+}
+
+// Reopen opens the file again, if it is one. If that fails, the old file stays
+// in use.
+func (a *AccessLog) Reopen() error {
+	if a == nil || a.file == nil {
+		return nil
+	}
+	return a.file.Reopen()
+}

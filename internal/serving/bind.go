@@ -1,0 +1,66 @@
+package serving
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+)
+
+// A Listener of clients knows whether it speaks TLS.
+type Listener struct {
+	net.Listener
+	TLS bool
+}
+
+// Bind listens on addresses in cleartext and over TLS, as stages, so that an
+// address that is taken ends the start. Errors name the settings listen and
+// listen-tls.
+func (s *Stages) Bind(clear, secure []string) (all []Listener, err error) {
+	for _, one := range []struct {
+		key   string
+		addrs []string
+		tls   bool
+	}{{"listen", clear, false}, {"listen-tls", secure, true}} {
+		for _, addr := range one.addrs {
+			l, err := net.Listen("tcp", addr)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", one.key, err)
+			}
+			s.Push("listener "+addr, Closing(l))
+			all = append(all, Listener{l, one.tls})
+		}
+	}
+	return all, nil
+}
+
+// BindAdmin listens on the admin address, as a stage.
+func (s *Stages) BindAdmin(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	s.Push("admin listener", Closing(l))
+	return l, nil
+}
+
+// Addresses are those of listeners as they were bound, with their scheme.
+func Addresses(listeners []Listener) (all []string) {
+	for _, l := range listeners {
+		scheme := "http://"
+		if l.TLS {
+			scheme = "https://"
+		}
+		all = append(all, scheme+l.Addr().String())
+	}
+	return all
+}
+
+// ServerTLS is how clients are served over TLS from that version on, "1.2" or
+// "1.3", with the first of certs that fits.
+func ServerTLS(certs *Certificates, lowest string) *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.Get}
+	if lowest == "1.3" {
+		c.MinVersion = tls.VersionTLS13
+	}
+	return c
+}

@@ -1,0 +1,238 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// A stub is a connection from some address that knows whether it was closed.
+type stub struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (s *stub) RemoteAddr() net.Addr { return stubAddr(s.from) }
+func (s *stub) Close() error         { s.closed = true; return nil }
+
+type stubAddr string
+
+func (stubAddr) Network() string  { return "tcp" }
+func (a stubAddr) String() string { return string(a) }
+
+// enter has connections come from these addresses, in that order.
+func (g *Gate) enterAll(from ...string) (all []*gatedConn) {
+	for _, a := range from {
+		all = append(all, g.enter(&stub{from: a}))
+	}
+	return all
+}
+
+func (c *gatedConn) isClosed() bool { return c.Conn.(*stub).closed }
+
+// At the limit the connection goes that can best be spared.
+func TestWhoMakesRoom(t *testing.T) {
+	const a, b, c, d = "10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"
+	for name, tt := range map[string]struct {
+		trusted string
+		open    []string
+		states  map[int][]http.ConnState
+		comes   string
+		want    int // who goes; -1: the new one
+		silent  bool
+	}{
+		"the one silent for longest": {open: []string{a, b, c}, comes: d, want: 0, silent: true},
+		"the one idle for longest": {open: []string{a, b, c}, comes: d, want: 1,
+			states: map[int][]http.ConnState{0: {http.StateActive}, 1: {http.StateActive, http.StateIdle}, 2: {http.StateActive}}},
+		"of the address with most": {open: []string{a, b, b}, comes: d, want: 1, silent: true},
+		"not of that with most in use": {open: []string{a, b, b}, comes: d, want: 0, silent: true,
+			states: map[int][]http.ConnState{1: {http.StateActive}, 2: {http.StateActive}}},
+		"not a tunnel": {open: []string{a, b, c}, comes: d, want: 1, silent: true,
+			states: map[int][]http.ConnState{0: {http.StateActive, http.StateHijacked}}},
+		"of one network of IPv6": {open: []string{a, "[2001:db8::1]:1", "[2001:db8::2]:1"}, comes: d, want: 1, silent: true},
+		"of two of them":         {open: []string{a, "[2001:db8::1]:1", "[2001:db8:0:1::2]:1"}, comes: d, want: 0, silent: true},
+		"a proxy is many":        {trusted: "10.0.0.2/32", open: []string{a, b, b}, comes: d, want: 0, silent: true},
+		"one mapped into IPv6":   {trusted: "10.0.0.2/32", open: []string{a, "[::ffff:10.0.0.2]:1", b}, comes: d, want: 0, silent: true},
+		"none if all are in use": {open: []string{a, b, c}, comes: d, want: -1,
+			states: map[int][]http.ConnState{0: {http.StateActive}, 1: {http.StateActive}, 2: {http.StateActive}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var trusted []netip.Prefix
+			if tt.trusted != "" {
+				trusted = []netip.Prefix{netip.MustParsePrefix(tt.trusted)}
+			}
+			g := NewGate(len(tt.open), trusted)
+			all := g.enterAll(tt.open...)
+			for i := range all {
+				for _, st := range tt.states[i] {
+					all[i].setState(st)
+				}
+			}
+			last := g.enter(&stub{from: tt.comes})
+			if (last == nil) != (tt.want < 0) {
+				t.Fatalf("the new one got %v", last)
+			}
+			for i := range all {
+				if all[i].isClosed() != (i == tt.want) || all[i].wasEvicted() != (i == tt.want) {
+					t.Errorf("%d: closed %v, evicted %v", i, all[i].isClosed(), all[i].wasEvicted())
+				}
+			}
+			silent, idle, full := g.evictedSilent.Load(), g.evictedIdle.Load(), g.refusedFull.Load()
+			if tt.want < 0 && full != 1 || tt.want >= 0 && (silent != 1) == tt.silent || silent+idle+full != 1 {
+				t.Errorf("counted: %d silent, %d idle, %d refused", silent, idle, full)
+			}
+			if n := g.Open(); n != len(tt.open) {
+				t.Errorf("%d are open", n)
+			}
+		})
+	}
+}
+
+// One address gets not the last eighth of the places, however it holds them.
+func TestAnAddressLeavesRoomForOthers(t *testing.T) {
+	g := NewGate(16, nil)
+	var mine []*gatedConn
+	for range 14 {
+		c := g.enter(&stub{from: "10.0.0.1:1"})
+		c.setState(http.StateActive)
+		mine = append(mine, c)
+	}
+	if g.enter(&stub{from: "10.0.0.1:1"}) != nil || g.refusedShare.Load() != 1 {
+		t.Error("the fifteenth was taken in")
+	}
+	mine[3].setState(http.StateIdle)
+	if g.enter(&stub{from: "10.0.0.1:1"}) == nil || !mine[3].isClosed() {
+		t.Error("the fifteenth did not take the place of one of its own")
+	}
+	for i := range 3 {
+		if g.enter(&stub{from: fmt.Sprintf("10.0.1.%d:1", i)}) == nil {
+			t.Errorf("%d found no room", i)
+		}
+	}
+	if !g.Crowded() || g.Open() != 16 {
+		t.Errorf("%d are open", g.Open())
+	}
+}
+
+// Whatever happens, the counts fit what is there, and who goes is idle and of an
+// address that has most.
+func TestGateAgainstAModel(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for round := range 30 {
+		g := NewGate(1+rnd.IntN(40), nil)
+		var open []*gatedConn
+		idle := map[*gatedConn]bool{}
+		for range 2000 {
+			switch n := rnd.IntN(4); {
+			case n == 0 || len(open) == 0:
+				before := map[string]int{}
+				for c := range idle {
+					before[c.RemoteAddr().String()]++
+				}
+				full := len(open) >= g.most
+				c := g.enter(&stub{from: fmt.Sprintf("10.0.0.%d:1", rnd.IntN(5))})
+				i := slices.IndexFunc(open, (*gatedConn).wasEvicted)
+				if i >= 0 {
+					gone := open[i]
+					if !idle[gone] || full && g.share == g.most && before[gone.RemoteAddr().String()] != slices.Max(values(before)) {
+						t.Fatalf("round %d: the wrong one went, idle: %v", round, before)
+					}
+					gone.Close() // as its server does, later
+					open = slices.Delete(open, i, i+1)
+					delete(idle, gone)
+				} else if c == nil && full && g.share == g.most && len(idle) > 0 {
+					t.Fatalf("round %d: refused, though %d are idle", round, len(idle))
+				}
+				if c != nil {
+					open = append(open, c)
+					idle[c] = true
+				}
+			case n == 1:
+				c := open[rnd.IntN(len(open))]
+				c.setState(http.StateActive)
+				delete(idle, c)
+			case n == 2:
+				c := open[rnd.IntN(len(open))]
+				c.setState(http.StateIdle)
+				idle[c] = true
+			default:
+				i := rnd.IntN(len(open))
+				open[i].Close()
+				open[i].Close()
+				delete(idle, open[i])
+				open = slices.Delete(open, i, i+1)
+			}
+			held, resting, ranked := 0, 0, 0
+			for _, by := range g.clients {
+				held += by.held
+				resting += by.idle.Len()
+			}
+			for n, rank := range g.ranks {
+				ranked += n * rank.Len()
+			}
+			if g.Open() != len(open) || held != len(open) || resting != len(idle) || ranked != len(idle) || len(open) > g.most ||
+				(g.top == 0) != (len(idle) == 0) || g.top > 0 && g.ranks[g.top] == nil {
+				t.Fatalf("round %d: %d are open and %d idle, counted are %d, %d, %d and %d in ranks up to %d", round, len(open), len(idle), g.Open(), held, resting, ranked, g.top)
+			}
+		}
+	}
+}
+
+func values(m map[string]int) (all []int) {
+	for _, n := range m {
+		all = append(all, n)
+	}
+	return append(all, 0)
+}
+
+// A listener that fails for want of descriptors gets one from who is idle.
+func TestADescriptorIsMadeFree(t *testing.T) {
+	g := NewGate(10, nil)
+	idle := g.enter(&stub{from: "10.0.0.1:1"})
+	l := g.Listen(&failing{errs: []error{syscall.EMFILE, nil, syscall.EMFILE, errors.New("another")}}, nil)
+	c, err := l.Accept()
+	if err != nil || !idle.isClosed() {
+		t.Fatalf("%v, closed %v", err, idle.isClosed())
+	}
+	c.(*gatedConn).setState(http.StateActive)
+	if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("with nobody idle: %v", err)
+	}
+	if _, err := l.Accept(); err == nil || errors.Is(err, syscall.EMFILE) {
+		t.Errorf("another error became %v", err)
+	}
+}
+
+// A failing listener returns errors, and a connection where there is none.
+type failing struct {
+	net.Listener
+	errs []error
+}
+
+func (l *failing) Accept() (net.Conn, error) {
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	if err != nil {
+		return nil, err
+	}
+	return &stub{from: "10.0.0.2:1"}, nil
+}
+
+func BenchmarkGate(b *testing.B) {
+	g := NewGate(1000, nil)
+	all := g.enterAll(slices.Repeat([]string{"10.0.0.1:1", "10.0.0.2:1"}, 100)...)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		c := all[i%len(all)]
+		c.setState(http.StateActive)
+		c.wasEvicted()
+		c.setState(http.StateIdle)
+	}
+}
