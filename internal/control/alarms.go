@@ -35,6 +35,7 @@ const (
 	AlarmOverdue    AlarmCode = "override_overdue"   // review_by has passed
 	AlarmBehind     AlarmCode = "router_behind"      // it reports, and serves an older map for too long
 	AlarmMissing    AlarmCode = "router_missing"     // it fell silent without leaving
+	AlarmLockedOut  AlarmCode = "router_locked_out"  // calls for maps or reports are refused, for want of a token that may
 	AlarmNoRouter   AlarmCode = "no_router"          // none that was known is live
 	AlarmCell       AlarmCode = "cell_failing"       // routers get no answers from a cell
 	AlarmMismatch   AlarmCode = "cell_mismatch"      // a cell's guard refuses what routers send to it by the map
@@ -52,7 +53,7 @@ const (
 // Alarms returns all that a person should look at, by code, then subject.
 func (s *Service) Alarms() []Alarm {
 	now := time.Now()
-	all := slices.Concat(s.health.alarms(), s.overdue.alarms(), s.routerAlarms(now), s.routers.cellAlarms(now))
+	all := slices.Concat(s.health.alarms(), s.overdue.alarms(), s.routerAlarms(now), s.routers.cellAlarms(now), s.lockedOut.alarms(now))
 	if r := s.restored.Load(); r != nil {
 		all = append(all, Alarm{AlarmHalted, "fleet", r.At, r.refuse().Error()})
 	}

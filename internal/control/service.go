@@ -46,6 +46,8 @@ type Service struct {
 	health  *health
 	stats   *counters
 
+	lockedOut *lockedOut
+
 	// What the store holds back until a person has confirmed it, as last seen.
 	restored atomic.Pointer[Restored]
 
@@ -73,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		store: cfg.Store, signers: cfg.Signers, sinks: cfg.Sinks, log: cfg.Log,
-		routers: newRegistry(time.Now(), cfg.Routers), hub: newHub(), queue: newQueue(), overdue: newOverdue(), stats: &counters{},
+		routers: newRegistry(time.Now(), cfg.Routers), hub: newHub(), queue: newQueue(), overdue: newOverdue(), lockedOut: newLockedOut(), stats: &counters{},
 		lane: make(chan struct{}, 1), turn: make(chan struct{}, 1), folding: make(chan struct{}, 1),
 	}
 	if s.log == nil {

@@ -30,6 +30,9 @@ type Stats struct {
 	RoutersLive    int // that have reported within their lease
 	RoutersBehind  int // of them, that served less than the newest version when they reported
 	RoutersMissing int // that fell silent and are still expected
+
+	RefusedCalls uint64 // of machines that were not let in
+	LockedOut    int    // addresses that such calls come from now
 }
 
 // A Histogram counts values by size. It has the form that Prometheus asks of a
@@ -55,6 +58,7 @@ func (s *Service) Stats() Stats {
 		}
 	}
 	now := time.Now()
+	out.RefusedCalls, out.LockedOut = s.lockedOut.counts(now)
 	for _, r := range s.Routers() {
 		switch {
 		case r.Live:

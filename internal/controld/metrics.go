@@ -99,6 +99,7 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(desc("changes_waiting", "Accepted changes that no version contains yet."), float64(stats.Waiting))
 	gauge(desc("overrides_overdue", "Overrides whose review_by has passed."), float64(stats.Overdue))
+	gauge(desc("addresses_locked_out", "Addresses whose calls for maps or reports are refused, for want of a token that may."), float64(stats.LockedOut))
 	halted := 0.0
 	if stats.Halted {
 		halted = 1
@@ -119,6 +120,7 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	count(desc("store_errors_total", "Calls of the store that failed."), stats.StoreErrors)
 	count(desc("sink_errors_total", "Writes of versions beside the store that failed."), stats.SinkErrors)
 	count(desc("folds_total", "Fresh bases made."), stats.Folds)
+	count(desc("machine_calls_refused_total", "Calls for maps or reports that were refused, for want of a token that may."), stats.RefusedCalls)
 	latency := stats.PublishLatency
 	ch <- prometheus.MustNewConstHistogram(desc("publish_duration_seconds", "Time from the acceptance of a change to the version that contains it."),
 		latency.Count, latency.Sum, latency.AtMost)

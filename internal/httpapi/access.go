@@ -63,7 +63,7 @@ func (s *Server) authenticate(r *http.Request) (principal, error) {
 			return principal{name: "local", all: true}, localOnly(r)
 		}
 	}
-	return principal{}, fmt.Errorf("send a token (cellway uses CELLWAY_TOKEN_FILE), or a client certificate that has a role: %w", errUnauthenticated)
+	return principal{}, fmt.Errorf("send a token (cellway has it from CELLWAY_TOKEN_FILE, a router from its source-token), or a client certificate that has a role: %w", errUnauthenticated)
 }
 
 // localOnly refuses what reached this machine under another name. A page in a
@@ -78,6 +78,17 @@ func localOnly(r *http.Request) error {
 		return nil
 	}
 	return fmt.Errorf("without tokens only localhost and loopback addresses are answered, not %q: %w", host, errCrossOrigin)
+}
+
+// noteRefused notes that a machine was not let in: a router that is not can't
+// report it.
+func (s *Server) noteRefused(r *http.Request, err error) {
+	if r.Pattern != manifestRoute && r.Pattern != reportRoute || !errors.Is(err, errUnauthenticated) && !errors.Is(err, cellway.ErrForbidden) {
+		return
+	}
+	if from, no := netip.ParseAddrPort(r.RemoteAddr); no == nil {
+		s.service.NoteRefused(control.RefusedCall{From: from.Addr(), Router: r.PathValue("id"), Why: oneLine(err.Error())})
+	}
 }
 
 // permit reports whether p may use a route of those roles.

@@ -276,3 +276,46 @@ func TestOnlyTokensOfRoutersAreBoundToIDs(t *testing.T) {
 	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/tokens", api.TokenCreation{Name: "alice", Role: "admin", Routers: "router-1"})
 	must(t, s, nil, "POST", "/v1/tokens", api.TokenCreation{Name: "alice", Role: "admin"})
 }
+
+func TestRoutersThatAreNotLetInAreSeen(t *testing.T) {
+	s, svc := newServer(t)
+	call := control.Call{Who: "test"}
+	if _, _, err := svc.CreateToken(t.Context(), call, "alice", control.Admin, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	_, cell, err := svc.CreateToken(t.Context(), call, "cell", control.CellIs, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, bound, err := svc.CreateRouterToken(t.Context(), call, "eu", "eu-*", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func() uint64 { return svc.Stats().RefusedCalls }
+	for i, tt := range []struct {
+		method, path, secret string
+		status               int
+		counts               bool
+	}{
+		{"GET", "/v1/map/manifest", "", 401, true},
+		{"GET", "/v1/map/manifest", "cwt_AAAA", 401, true},
+		{"GET", "/v1/map/manifest", cell, 403, true},
+		{"POST", "/v1/routers/us-1", "", 401, true},
+		{"POST", "/v1/routers/us-1", bound, 403, true},
+		{"POST", "/v1/routers/eu-1", bound, 200, false},
+		{"GET", "/v1/cells", "", 401, false},
+		{"GET", "/v1/map", "", 401, false}, // a person's
+	} {
+		before := seen()
+		rec := ask(t, s, tt.method, tt.path, map[string]any{"fleet": "shop"}, "Authorization", "Bearer "+tt.secret)
+		if rec.Code != tt.status || (seen() != before) != tt.counts {
+			t.Errorf("%d: %s %s: %d, counted: %t; want %d, %t", i, tt.method, tt.path, rec.Code, seen() != before, tt.status, tt.counts)
+		}
+	}
+	for _, a := range svc.Alarms() {
+		if a.Code == control.AlarmLockedOut && strings.Contains(a.Message, "us-1") && strings.Contains(a.Message, "may report as eu-*, not as us-1") {
+			return
+		}
+	}
+	t.Errorf("no alarm of us-1: %+v", svc.Alarms())
+}

@@ -13,6 +13,12 @@ type route struct {
 	answer  func(*Server, *request) (*answer, error)
 }
 
+// What routers ask for, over and over.
+const (
+	manifestRoute = "GET /v1/map/manifest"
+	reportRoute   = "POST /v1/routers/{id}"
+)
+
 // routes is the whole API. openapi.yaml says the same for clients, and a test
 // holds the two together.
 var routes = []route{
@@ -48,7 +54,7 @@ var routes = []route{
 	{"DELETE /v1/aliases/{name}", operators, (*Server).removeAlias},
 
 	{"GET /v1/map", mapReaders, (*Server).mapStatus},
-	{"GET /v1/map/manifest", mapReaders, (*Server).manifest},
+	{manifestRoute, mapReaders, (*Server).manifest},
 	{"GET /v1/map/parts/{digest}", mapReaders, (*Server).part},
 	{"GET /v1/map/versions", readers, (*Server).listVersions},
 	{"GET /v1/map/versions/{version}", mapReaders, (*Server).archive},
@@ -61,7 +67,7 @@ var routes = []route{
 
 	{"GET /v1/routers", readers, (*Server).listRouters},
 	{"GET /v1/routers/{id}", readers, (*Server).getRouter},
-	{"POST /v1/routers/{id}", routers, (*Server).report},
+	{reportRoute, routers, (*Server).report},
 	{"DELETE /v1/routers/{id}", operators, (*Server).forgetRouter},
 
 	{"GET /v1/changes/{id}", readers, (*Server).getChange},

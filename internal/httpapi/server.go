@@ -215,6 +215,7 @@ func (s *Server) serve(rt route) http.Handler {
 				err = who.permit(rt.roles)
 			}
 			if err != nil {
+				s.noteRefused(r, err)
 				s.refuse(w, r, err)
 				return
 			}
@@ -225,6 +226,7 @@ func (s *Server) serve(rt route) http.Handler {
 		}
 		a, err := rt.answer(s, q)
 		if err != nil {
+			s.noteRefused(r, err)
 			s.refuseWith(w, r, err, q.command)
 			return
 		}
