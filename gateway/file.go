@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"sync/atomic"
 	"time"
+
+	"github.com/cellway/cellway/internal/regular"
 )
+
+// MaxList is the size in bytes of the longest list of workers.
+const MaxList = 4 << 20
 
 // FileConfig says which file a [File] follows.
 type FileConfig struct {
@@ -20,12 +23,13 @@ type FileConfig struct {
 	Log *slog.Logger
 }
 
-// A File follows a list of workers on disk. Only [OpenFile] makes useful ones.
+// A File is a [Source] that follows a list of workers on disk. Only [OpenFile]
+// makes useful ones.
 type File struct {
+	kept
 	cfg     FileConfig
 	last    []byte // what the current list was read from; of Run alone
 	failure string // of the last reading; of Run alone
-	current atomic.Pointer[Workers]
 }
 
 // OpenFile reads the list for the first time. There is no last good one yet, so
@@ -43,9 +47,6 @@ func OpenFile(cfg FileConfig) (*File, error) {
 	}
 	return f, nil
 }
-
-// Current returns the last good list.
-func (f *File) Current() *Workers { return f.current.Load() }
 
 // Run reads the file again and again until ctx ends, and returns nil. Call it
 // once.
@@ -73,11 +74,11 @@ func (f *File) Run(ctx context.Context) error {
 
 // read takes over what the file holds, if that is good and new.
 func (f *File) read() error {
-	b, err := os.ReadFile(f.cfg.Path)
+	b, err := regular.Read(f.cfg.Path, MaxList)
 	if err != nil {
 		return fmt.Errorf("read list of workers: %w", err)
 	}
-	if f.current.Load() != nil && bytes.Equal(b, f.last) {
+	if f.Current() != nil && bytes.Equal(b, f.last) {
 		return nil
 	}
 	w, err := ParseWorkers(b)
@@ -85,6 +86,6 @@ func (f *File) read() error {
 		return fmt.Errorf("%s: %w", f.cfg.Path, err)
 	}
 	f.last = b
-	f.current.Store(w)
+	f.put(w)
 	return nil
 }

@@ -76,6 +76,9 @@ func ParseWorkers(b []byte) (*Workers, error) {
 // Hands returns the snapshot that hands are dealt from.
 func (w *Workers) Hands() *shuffle.Snapshot { return w.hands }
 
+// Version returns the version of the hands.
+func (w *Workers) Version() string { return w.hands.Version() }
+
 // Endpoint returns where the worker with the given id is, or nil if the list has
 // none of that id. The caller must not change it.
 func (w *Workers) Endpoint(id string) *url.URL { return w.endpoints[id] }

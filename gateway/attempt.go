@@ -1,0 +1,250 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/shuffle/hand"
+)
+
+// An attempt is one request to one worker.
+type attempt struct {
+	try     hand.Try
+	worker  *worker
+	began   int64 // by the cell's clock
+	settled bool  // what came of it was taken in
+	paid    bool  // it is a retry, and was paid for
+	redeal  bool  // the worker says that the hand is an old one, and there is another
+	full    bool  // a worker was passed over since it has all that it may
+	reached bool  // some attempt has reached a worker
+
+	same    bool          // the next one goes to the same worker
+	wait    time.Duration // after that wait
+	report  engine.Report
+	options engine.Options
+}
+
+// forward sends the request to members of its hand, until one answers usefully or
+// nothing more may be tried.
+func (x *exchange) forward(plan hand.Plan) {
+	gw := x.gw
+	x.in.KeepBody()
+	defer x.in.DropBody()
+	now := gw.cell.Now()
+	plan.Deadline = now + int64(gw.cfg.Timeout)
+	x.call.Begin(gw.cell, &x.ten.Tenant, x.dealt.usable(x.start), plan)
+	defer x.call.Over()
+	at, probe := x.call.Next(x.safe())
+	for {
+		x.send(at, probe)
+		switch x.next() {
+		case over:
+			return
+		case again:
+			if !x.pause() {
+				return
+			}
+		case past:
+		}
+		if x.same {
+			x.same, probe = false, false
+			continue
+		}
+		at, probe = x.call.Next(x.safe())
+	}
+}
+
+// safe reports whether another attempt would repair a failure, whatever it is.
+func (x *exchange) safe() bool { return x.call.Safe() && x.in.Short() }
+
+// send makes one attempt.
+func (x *exchange) send(at int, probe bool) {
+	gw := x.gw
+	w := x.dealt.workers[at]
+	x.worker = w
+	x.try = hand.Try{Member: &w.Member, N: x.call.Start(), Probe: probe}
+	x.settled, x.began = false, gw.cell.Now()
+	x.options = engine.Options{Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody}
+	x.in.Track(x.verdict.Identity.Key, gw.cfg.Cell)
+	w.Enter()
+	x.report = *x.in.Forward(w.pool, &x.options)
+	w.Leave()
+	rep := &x.report
+	x.attempts += rep.Attempts
+	x.atWorker += rep.AtCell
+	x.queued += rep.Queued
+	x.bytesIn, x.sent = rep.BytesIn, rep.BytesOut
+}
+
+// What follows an attempt.
+type sequel uint8
+
+const (
+	over  sequel = iota
+	again        // another one, after a pause
+	past         // the next member, at once: this one was not tried
+)
+
+// next takes in what came of the attempt, answers if there is to be no other, and
+// says what follows.
+func (x *exchange) next() sequel {
+	rep := &x.report
+	switch {
+	case rep.Swallowed:
+		if x.redeal {
+			x.redeal = false
+			x.call.Forget()
+			x.dealAgain()
+			return past
+		}
+		if !x.in.Rewind() {
+			// It said that it could.
+			x.call.Refund()
+			x.conclude(hand.ErrNotKept)
+			return over
+		}
+		return again
+	case rep.Code == "":
+		x.status = rep.Status
+		return over
+	case rep.HeadSent:
+		x.broken()
+		return over
+	case isPast(rep):
+		return x.pass()
+	}
+	x.reached = x.reached || rep.Code != cellway.CellUnreachable
+	x.try.Took = time.Duration(x.gw.cell.Now() - x.began)
+	x.try.Outcome = outcomeOf(rep.Code)
+	x.try.Refused = x.try.Outcome == hand.Unsent && x.try.Took < 10*time.Millisecond
+	x.settle()
+	switch {
+	case x.try.Outcome == hand.Ended:
+		x.stop = rep.Err
+	case !x.in.Rewind():
+		x.stop = hand.ErrNotKept
+	default:
+		x.same, x.wait, x.stop = x.call.Decide(&x.try, x.gw.cell.Now())
+	}
+	if x.stop != nil {
+		x.conclude(x.stop)
+		return over
+	}
+	x.paid = true
+	return again
+}
+
+// isPast reports whether nothing was sent, since it is known that the worker can't
+// be reached, or it has all that it may.
+func isPast(rep *engine.Report) bool {
+	return rep.Attempts == 0 && (rep.Code == cellway.CellUnreachable || rep.Code == cellway.CellSaturated)
+}
+
+// outcomeOf sorts a report without an answer.
+func outcomeOf(code cellway.Code) hand.Outcome {
+	switch code {
+	case cellway.CellUnreachable:
+		return hand.Unsent
+	case cellway.CellTimeout:
+		return hand.Silent
+	case cellway.CellProtocol:
+		return hand.Broken
+	}
+	return hand.Ended
+}
+
+// pass passes over a worker that was not tried.
+func (x *exchange) pass() sequel {
+	x.call.Skip(&x.try)
+	x.worker.figures.passed.Add(1)
+	x.full = x.full || x.report.Code == cellway.CellSaturated
+	if x.gw.state.Load() != x.st && !x.canary {
+		x.dealAgain() // perhaps it has left
+		return past
+	}
+	if x.call.Left() {
+		return past
+	}
+	if x.paid {
+		x.paid = false
+		x.call.Refund()
+	}
+	x.conclude(nil)
+	return over
+}
+
+// dealAgain has the call go on with the newest hand.
+func (x *exchange) dealAgain() {
+	x.st = x.gw.state.Load()
+	x.dealt = x.gw.deal(x.ten, x.st)
+	x.call.Deal(x.dealt.usable(time.Now()))
+}
+
+// settle learns from the attempt, once.
+func (x *exchange) settle() {
+	if x.settled {
+		return
+	}
+	x.settled, x.paid = true, false
+	x.call.Settle(&x.try)
+	x.worker.figures.outcomes[x.try.Outcome].Add(1)
+}
+
+// broken takes in that an answer broke off after its head was out.
+func (x *exchange) broken() {
+	rep := &x.report
+	x.code, x.status, x.err = rep.Code, rep.Status, rep.Err
+	switch rep.Code {
+	case cellway.CellTimeout, cellway.CellProtocol:
+		x.code = HandProtocol
+		x.worker.figures.brokeOff.Add(1)
+		x.gw.cell.Failed(&x.ten.Tenant, &x.worker.Member, false, false, x.gw.cell.Now())
+	}
+}
+
+// pause waits before the next attempt. It returns false if nobody waits for that
+// any more.
+func (x *exchange) pause() bool {
+	x.gw.retries.Add(1)
+	if x.wait <= 0 {
+		return true
+	}
+	timer := time.NewTimer(x.wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.in.Done():
+	}
+	x.call.Refund()
+	x.code, x.status, x.stop = ClientGone, engine.StatusClientGone, nil
+	if x.gw.desk.Stopping() {
+		x.answer(cellway.NotReady, "")
+	}
+	return false
+}
+
+// conclude answers in place of workers that did not.
+func (x *exchange) conclude(stop error) {
+	rep := &x.report
+	x.stop, x.err = stop, rep.Err
+	switch {
+	case rep.Code == ClientGone:
+		x.code, x.status = ClientGone, engine.StatusClientGone
+	case rep.Code == Stopped && x.attempts == 0:
+		x.answer(cellway.NotReady, "")
+	case rep.Code == Stopped:
+		x.answer(HandProtocol, "The gateway ended the request before its answer. It may have been carried out.")
+	case x.try.Outcome == hand.Ended && !isPast(rep):
+		x.answer(rep.Code, "")
+	case !x.reached && x.full:
+		x.answer(HandSaturated, "")
+	case !x.reached:
+		x.answer(HandUnreachable, "")
+	case rep.Code == cellway.CellTimeout:
+		x.answer(HandTimeout, "")
+	default:
+		x.answer(HandProtocol, "")
+	}
+}

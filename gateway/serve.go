@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"net/http"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/guard"
+	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
+	"github.com/cellway/cellway/shuffle"
+	"github.com/cellway/cellway/shuffle/hand"
+)
+
+// An exchange is one request on its way through the gateway. It edits the
+// messages that are forwarded for it. Its memory is used again for another request.
+type exchange struct {
+	gw     *Gateway
+	call   hand.Call    // the request's attempts
+	called front.Called // what in is, if it is a call
+	text   []byte       // a value under construction
+
+	request
+}
+
+// A request is what belongs to one request.
+type request struct {
+	in      front.Inbound
+	start   time.Time
+	method  string
+	host    string
+	path    string
+	fields  guard.Fields
+	upgrade bool
+
+	verdict guard.Verdict
+	canary  bool
+	ten     *tenant
+	st      *state
+	dealt   *dealt
+
+	running   shuffle.Permit // its place among the tenant's requests
+	tunnelled shuffle.Permit // its place among the tenant's tunnels
+	inFlight  bool           // counted in the gateway's own limit
+	tunnel    bool
+
+	attempt
+	stop error // why there was no further attempt
+
+	code             cellway.Code
+	err              error
+	status           int
+	bytesIn, sent    int64
+	attempts         int
+	atWorker, queued time.Duration
+}
+
+// begin makes x a new exchange.
+func (x *exchange) begin(in front.Inbound, start time.Time) {
+	x.text = x.text[:0]
+	x.request = request{in: in, start: start, st: x.gw.state.Load()}
+}
+
+// forget drops what belongs to the request, as its memory may be used again.
+func (x *exchange) forget() { x.request = request{} }
+
+// serve takes the request through the steps.
+func (x *exchange) serve() {
+	gw := x.gw
+	x.inFlight = true
+	if gw.desk.InFlight.Add(1) > gw.cfg.maxInFlight() {
+		x.answer(Saturated, "")
+		return
+	}
+	if x.method == http.MethodConnect {
+		x.answer(cellway.BadRequest, "CONNECT is not served here.")
+		return
+	}
+	var state *tls.ConnectionState
+	if gw.judge.NamesMatter() {
+		state = x.in.TLS()
+	}
+	x.verdict = gw.judge.Judge(x.fields, x.in.Peer(), state)
+	tenant := string(x.verdict.Identity.Tenant())
+	switch {
+	case x.verdict.Refused != "":
+		x.misrouted()
+	case x.st == nil:
+		x.answer(cellway.NotReady, "")
+	case tenant != "" && tenant == gw.canary.Name:
+		x.serveCanary()
+	default:
+		x.ten = gw.tenants.Get(tenant)
+		if x.admit() {
+			x.dealt = gw.deal(x.ten, x.st)
+			x.forward(hand.Plan{Idempotent: x.idempotent(), Kept: true})
+		}
+	}
+}
+
+// idempotent reports whether the request can do no harm when it arrives twice.
+func (x *exchange) idempotent() bool {
+	return hand.Idempotent(x.method) || len(x.fields.Values("Idempotency-Key")) > 0
+}
+
+// misrouted gives the guard's answer.
+func (x *exchange) misrouted() {
+	h := x.in.Header()
+	status, body := x.verdict.Answer(h.Set)
+	x.closeIfStopping(h)
+	x.code, x.status = Misrouted, status
+	x.sent = x.in.Answer(status, body)
+}
+
+// answer writes an answer of the gateway's own. The detail is the code's own, if it
+// is "".
+func (x *exchange) answer(code cellway.Code, detail string) {
+	a := answerOf(code)
+	if detail != "" {
+		a.Detail = detail
+	}
+	x.say(&a)
+}
+
+// say writes a.
+func (x *exchange) say(a *front.Answer) {
+	h := x.in.Header()
+	x.explain(h)
+	x.closeIfStopping(h)
+	grpc := x.in.GRPC()
+	x.code, x.status = a.Code, a.Status
+	body := a.Compose(h, x.gw.cfg.name(), grpc)
+	status := a.Status
+	if grpc {
+		status = http.StatusOK
+	}
+	x.sent = x.in.Answer(status, body)
+}
+
+func (x *exchange) closeIfStopping(h engine.Header) {
+	if x.in.HTTP1() && x.gw.desk.Stopping() {
+		h.Set("Connection", "close")
+	}
+}
+
+// leave takes the request out of all limits. It does so once.
+func (x *exchange) leave() {
+	x.running.Release()
+	x.tunnelled.Release()
+	if x.inFlight {
+		x.inFlight = false
+		x.gw.desk.InFlight.Add(-1)
+	}
+	if x.tunnel {
+		x.tunnel = false
+		x.gw.desk.Tunnels.Add(-1)
+	}
+}
+
+// become makes the request a tunnel, which may last for days.
+func (x *exchange) become() {
+	x.running.Release()
+	if x.inFlight {
+		x.inFlight = false
+		x.gw.desk.InFlight.Add(-1)
+	}
+	x.tunnel = true
+	x.in.Upgraded()
+	x.gw.desk.Tunnels.Add(1)
+}
