@@ -33,7 +33,7 @@ func (r *FleetReport) Page() Page {
 	for _, kind := range cases {
 		s := Section{
 			Title: kind.title, Text: kind.text,
-			Head: []string{"what", "tenants down", "load down", "at worst, tenants", "load", "degraded", "minutes", "tenant-minutes", "load-minutes"},
+			Head: []string{"case", "tenants down", "load down", "at worst, tenants", "at worst, load", "degraded", "minutes", "tenant-minutes", "load-minutes"},
 		}
 		for _, o := range r.Outcomes {
 			if o.Case == kind.id {
@@ -111,13 +111,22 @@ func (r *FleetReport) sizes() string {
 }
 
 func (r *FleetReport) storms() (Plot, string) {
+	// When all is well again there is nothing more to see.
+	shown := 0
+	for _, c := range r.Storms {
+		if !c.Recovers {
+			shown = r.Config.Storm.Seconds
+		}
+		shown = max(shown, int(2*60*c.Minutes))
+	}
+	seconds := min(max(shown, 1), r.Config.Storm.Seconds)
 	plot := Lines{
 		Title: "Tries, and answers in time, over the capacity of the cell", Unit: "times the capacity",
-		End: fmt.Sprintf("%d s", r.Config.Storm.Seconds),
+		End: fmt.Sprintf("%d s", seconds),
 	}
 	var note strings.Builder
 	for _, c := range r.Storms {
-		plot.Lines = append(plot.Lines, Line{c.Name + ": tries", c.Offered}, Line{c.Name + ": answers", c.Served})
+		plot.Lines = append(plot.Lines, Line{c.Name + ": tries", c.Offered[:seconds]}, Line{c.Name + ": answers", c.Served[:seconds]})
 		how := fmt.Sprintf("well again %s min after the outage began", Number(c.Minutes))
 		if !c.Recovers {
 			how = "not well again in the time played"

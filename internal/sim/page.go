@@ -24,6 +24,10 @@ func (s Section) Plotted() template.HTML {
 	return s.Plot.draw()
 }
 
+// Many reports whether the table is too wide for a phone, where each row then
+// becomes a list.
+func (s Section) Many() bool { return len(s.Head) > 3 }
+
 // WritePage writes the page as HTML.
 func WritePage(w io.Writer, p Page) error {
 	if err := page.Execute(w, p); err != nil {
@@ -59,7 +63,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-n
 th, td { text-align: right; padding: .3rem .5rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; white-space: normal; min-width: 9rem; }
 th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
-figure { margin: 0 0 1rem; }
+figure { margin: 0 0 1rem; max-width: 46rem; }
 figcaption { color: var(--soft); font-size: .85rem; margin-bottom: .5rem; }
 svg { display: block; overflow: visible; }
 svg text { fill: var(--text); font: 13px system-ui, sans-serif; font-variant-numeric: tabular-nums; }
@@ -69,6 +73,17 @@ svg .axis { fill: var(--soft); font-size: 12px; }
 polyline { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
 .l0 { stroke: var(--s0); } .l1 { stroke: var(--s1); } .l2 { stroke: var(--s2); stroke-dasharray: 6 4; } .l3 { stroke: var(--s3); }
 .note, footer { color: var(--soft); font-size: .85rem; margin: .75rem 0 0; }
+@media (max-width: 40rem) {
+  main { padding: 1rem .75rem 2rem; }
+  section { padding: .75rem; }
+  .many thead { display: none; }
+  .many tr { display: block; border-bottom: 1px solid var(--line); padding: .4rem 0; }
+  .many td { display: flex; justify-content: space-between; gap: 1rem; border: 0; padding: .1rem 0; }
+  .many td::before { content: attr(data-head); color: var(--soft); white-space: normal; text-align: left; }
+  .many td:first-child { display: block; font-weight: 600; }
+  .many td:first-child::before { content: attr(data-head) ": "; font-weight: 400; }
+  .many td:empty { display: none; }
+}
 @media print { section { break-inside: avoid; } }
 </style>
 </head>
@@ -81,9 +96,9 @@ polyline { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
 <h2>{{.Title}}</h2>
 {{with .Text}}<p>{{.}}</p>
 {{end}}{{.Plotted}}
-<div class="wide" tabindex="0" role="region" aria-label="{{.Title}}"><table>
+<div class="wide" tabindex="0" role="region" aria-label="{{.Title}}"><table{{if .Many}} class="many"{{end}}>
 <thead><tr>{{range .Head}}<th scope="col">{{.}}</th>{{end}}</tr></thead>
-<tbody>{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
+<tbody>{{$head := .Head}}{{range .Rows}}<tr>{{range $i, $cell := .}}<td data-head="{{index $head $i}}">{{$cell}}</td>{{end}}</tr>
 {{end}}</tbody>
 </table></div>
 {{with .Note}}<p class="note">{{.}}</p>

@@ -70,7 +70,7 @@ func (p Bars) draw() svg {
 			fmt.Fprintf(&b, `<text x="0" y="%d" class="label">%s</text>`, y+14, html.EscapeString(line))
 			y += textRow
 		}
-		fmt.Fprintf(&b, `<text x="100%%" y="%d" class="value" text-anchor="end">%s</text>`, y+14, html.EscapeString(bar.Text))
+		fmt.Fprintf(&b, `<text x="%d%%" y="%d" class="value">%s</text>`, track+2, y+14, html.EscapeString(bar.Text))
 		fmt.Fprintf(&b, `<rect x="0" y="%d" width="%d%%" height="12" rx="2" class="track"/>`, y+4, track)
 		if width := track * p.along(bar.Value, low, high); width > 0 {
 			fmt.Fprintf(&b, `<rect x="0" y="%d" width="%.3f%%" height="12" rx="2" class="s%d"/>`, y+4, max(width, 0.3), bar.Color)

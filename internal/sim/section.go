@@ -33,9 +33,16 @@ func Share(p float64) string {
 	case a >= 99.99995 && a < 100: // not to be rounded up to all
 		return "99.9999 %"
 	case a < 1e-4:
-		return strconv.FormatFloat(x, 'e', 3, 64) + " %"
+		return power(x) + " %"
 	}
 	return digits(x) + " %"
+}
+
+// power writes x with a power of ten, four digits that count, and no zeros at
+// the end.
+func power(x float64) string {
+	digits, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', 3, 64), "e")
+	return strings.TrimRight(strings.TrimRight(digits, "0"), ".") + "e" + exponent
 }
 
 // digits writes x with four digits that count, and no zeros at the end.
@@ -60,7 +67,7 @@ func Number(x float64) string {
 	case a == 0:
 		return "0"
 	case a >= 1e15 || a < 1e-4:
-		return strconv.FormatFloat(x, 'e', 3, 64)
+		return power(x)
 	case a >= 1000:
 		return grouped(strconv.FormatFloat(x, 'f', 0, 64))
 	}

@@ -60,6 +60,9 @@ func (r *ShuffleReport) exact() ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
+		if s == cfg.Hand {
+			least.Any = r.SameHand // which is exact
+		}
 		r.Overlap = append(r.Overlap, OverlapRow{Shared: s, Exact: p, Pairs: pairs.Mean, AnyPair: least.Any})
 	}
 	for t := range cfg.Hand {
