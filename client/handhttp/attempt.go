@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // An attempt is one request to one member.
@@ -38,27 +40,34 @@ type attempt struct {
 	// Set when it is over.
 	resp    *http.Response
 	err     error
-	outcome outcome
-	took    int64
-	counted bool // against its member
+	outcome hand.Outcome
+	took    time.Duration
 }
 
-// newAttempt prepares the call's next attempt.
-func (c *call) newAttempt(to *endpoint, probe bool) *attempt {
-	a := &attempt{c: c, to: to, n: c.n, probe: probe}
+// newAttempt prepares the call's next attempt, to the member at that place in the
+// hand.
+func (c *call) newAttempt(at int, probe bool) *attempt {
+	a := &attempt{c: c, to: c.dealt.endpoints[at], n: c.Start(), probe: probe}
 	a.ctx, a.cancel = context.WithCancelCause(c.req.Context())
-	c.mu.Lock()
-	c.n++
-	c.mu.Unlock()
 	return a
+}
+
+// try returns what the rules of retries want to know of a.
+func (a *attempt) try() hand.Try {
+	t := hand.Try{Member: &a.to.Member, N: a.n, Probe: a.probe, Outcome: a.outcome, Took: a.took, Refused: a.refused()}
+	if a.resp != nil {
+		t.Status = a.resp.StatusCode
+		t.After, t.Waits = hand.RetryAfter(a.resp.Header.Get("Retry-After"), time.Now())
+	}
+	return t
 }
 
 // run sends the request and waits until its answer begins.
 func (a *attempt) run() {
 	t, req := a.c.t, a.c.req
-	a.to.inflight.Add(1)
-	a.started = t.now()
-	a.soft = a.c.softLimit(a)
+	a.to.Enter()
+	a.started = t.cell.Now()
+	a.soft = a.c.SoftLimit(a.n, a.started)
 
 	ctx := httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.gotConn, WroteHeaders: a.wroteHeaders})
 	body, err := bodyOf(req, a.n == 0)
@@ -78,7 +87,7 @@ func (a *attempt) run() {
 	if out.Header == nil {
 		out.Header = http.Header{}
 	}
-	out.Header.Set(HandHeader, a.c.hand.source.Version())
+	out.Header.Set(HandHeader, a.c.dealt.source.Version())
 	out.Header.Set(AttemptHeader, strconv.Itoa(a.n+1))
 	if a.c.key != "" {
 		out.Header.Set(idempotencyKey, a.c.key)
@@ -147,7 +156,7 @@ func (a *attempt) fire() {
 	if a.done || a.cut != nil {
 		return
 	}
-	now := a.c.t.now()
+	now := a.c.t.cell.Now()
 	connecting := a.conn == nil && now >= a.started+int64(a.c.t.cfg.ConnectTimeout)
 	switch {
 	case now >= a.c.deadline:
@@ -155,9 +164,9 @@ func (a *attempt) fire() {
 		if a.conn == nil {
 			a.cut = fmt.Errorf("%w: %w", ErrConnectTimeout, context.DeadlineExceeded)
 		}
-	case connecting && a.c.mayFollow(a, false, now):
+	case connecting && a.c.MayFollow(a.n, false, now):
 		a.cut = ErrConnectTimeout
-	case a.soft != 0 && now >= a.soft && a.c.mayFollow(a, a.conn != nil, now):
+	case a.soft != 0 && now >= a.soft && a.c.MayFollow(a.n, a.conn != nil, now):
 		a.cut = ErrTryTimeout
 	default:
 		a.timer.Reset(time.Duration(a.nextFire(now) - now))
@@ -186,8 +195,7 @@ func (a *attempt) finish(resp *http.Response, err error) {
 	}
 	cut, conn := a.cut, a.conn
 	a.mu.Unlock()
-	now := a.c.t.now()
-	a.took = now - a.started
+	a.took = time.Duration(a.c.t.cell.Now() - a.started)
 	if err == nil && cut != nil {
 		// The timer was faster by a hair and has cancelled the body.
 		resp.Body.Close()
@@ -201,7 +209,7 @@ func (a *attempt) finish(resp *http.Response, err error) {
 		}
 		a.err = err
 		a.outcome = a.judgeError(err, conn, cut)
-		if a.outcome == silent {
+		if a.outcome == hand.Silent {
 			a.to.silent(conn)
 		}
 		a.end()
@@ -209,7 +217,7 @@ func (a *attempt) finish(resp *http.Response, err error) {
 	}
 	a.to.spoke(conn)
 	resp.Request = a.c.req
-	a.outcome = judge(resp)
+	a.outcome = hand.OutcomeOf(resp.StatusCode, resp.Header.Get(HandHeader) != "")
 	a.resp = resp
 	if rw, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
 		resp.Body = &tunnel{rw, a}
@@ -223,40 +231,35 @@ func (a *attempt) finish(resp *http.Response, err error) {
 }
 
 // judgeError sorts the error of an attempt.
-func (a *attempt) judgeError(err error, conn net.Conn, cut error) outcome {
+func (a *attempt) judgeError(err error, conn net.Conn, cut error) hand.Outcome {
 	switch {
 	case errors.Is(cut, errLost):
-		return lost
+		return hand.Lost
 	case cut == nil && a.c.req.Context().Err() != nil:
-		if conn != nil && a.tooLong() && errors.Is(a.c.req.Context().Err(), context.DeadlineExceeded) {
-			return silent
+		tooLong := a.c.t.cell.TooLong(a.took, a.c.t.cfg.ConnectTimeout)
+		if conn != nil && tooLong && errors.Is(a.c.req.Context().Err(), context.DeadlineExceeded) {
+			return hand.Silent
 		}
-		return ended
+		return hand.Ended
 	case conn == nil:
-		return unsent
+		return hand.Unsent
 	case errors.Is(cut, ErrBroken):
-		return broken
+		return hand.Broken
 	case cut != nil:
-		return silent
+		return hand.Silent
 	}
-	return broken
-}
-
-// tooLong reports whether an answer that has not come would have come by now
-// from a member that is well.
-func (a *attempt) tooLong() bool {
-	return a.took > max(2*a.c.t.p99.Load(), int64(a.c.t.cfg.ConnectTimeout))
+	return hand.Broken
 }
 
 // refused reports whether the member said at once that nobody listens.
 func (a *attempt) refused() bool {
-	return a.outcome == unsent && a.cut == nil && (errors.Is(a.err, syscall.ECONNREFUSED) || a.took < int64(10*time.Millisecond))
+	return a.outcome == hand.Unsent && a.cut == nil && (errors.Is(a.err, syscall.ECONNREFUSED) || a.took < 10*time.Millisecond)
 }
 
 // end ends the accounting; the answer, if any, is over.
 func (a *attempt) end() {
 	a.once.Do(func() {
-		a.to.inflight.Add(-1)
+		a.to.Leave()
 		a.cancel(nil)
 	})
 }
@@ -274,7 +277,7 @@ func (a *attempt) drop() {
 
 // record returns what is told of a.
 func (a *attempt) record() Attempt {
-	r := Attempt{Member: a.to.id, Err: a.err, Took: time.Duration(a.took)}
+	r := Attempt{Member: a.to.ID, Err: a.err, Took: a.took}
 	if a.resp != nil {
 		r.Status = a.resp.StatusCode
 	}
@@ -295,7 +298,7 @@ type answerBody struct {
 }
 
 func (b *answerBody) Read(p []byte) (int, error) {
-	now := b.a.c.t.now()
+	now := b.a.c.t.cell.Now()
 	b.mu.Lock()
 	b.reading = max(now, 1)
 	b.mu.Unlock()
@@ -313,7 +316,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 			err = ErrIdle
 		}
 		if b.a.c.req.Context().Err() == nil {
-			b.a.c.t.blame(b.a, false)
+			cell := b.a.c.t.cell
+			cell.Failed(&b.a.c.ten.Tenant, &b.a.to.Member, false, false, cell.Now())
 		}
 	}
 	b.a.end()
@@ -327,7 +331,7 @@ func (b *answerBody) fire() {
 	defer b.mu.Unlock()
 	wait := b.idle
 	if b.reading != 0 {
-		wait -= time.Duration(b.a.c.t.now() - b.reading)
+		wait -= time.Duration(b.a.c.t.cell.Now() - b.reading)
 	}
 	if wait <= 0 {
 		b.stopped = true

@@ -3,15 +3,14 @@ package handhttp
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway/shuffle"
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // The headers of attempts, and in a 421 of a member.
@@ -118,24 +117,15 @@ func or[T int | int64 | float64 | time.Duration](v *T, zero T) {
 // A Transport is an http.RoundTripper that stays inside hands. It is safe for
 // concurrent use. Only [New] makes useful ones.
 type Transport struct {
-	cfg   Config
-	base  http.RoundTripper
-	log   *slog.Logger
-	start time.Time // of its clock, which counts nanoseconds
-	wait  backoff
+	cfg  Config
+	base http.RoundTripper
+	log  *slog.Logger
+	cell *hand.Cell
 
 	source    atomic.Pointer[source]
-	tenants   tenants
+	tenants   *hand.Tenants[tenant]
 	endpoints endpoints
-
-	cell       bucket
-	cellRule   rule
-	tenantRule rule
-	hedges     bucket
-	overloaded atomic.Int64 // until when nothing is hedged
-
-	p50, p95, p99 atomic.Int64 // medians over the cell's members; 0 if not known
-	typicalAt     atomic.Int64 // when these were computed
+	hedges    hand.Bucket
 
 	refreshing chan struct{} // holds one token
 	refreshed  int64         // when last; of whoever has the token
@@ -144,7 +134,7 @@ type Transport struct {
 }
 
 // hedgeRule allows two hedges for each hundred calls.
-var hedgeRule = rule{deposit: token / 50, most: 5 * token}
+var hedgeRule = hand.NewRule(0.02, 5, 0)
 
 // New checks cfg and returns a transport. It connects to nothing. The error
 // wraps [shuffle.ErrInvalid].
@@ -165,35 +155,25 @@ func New(cfg Config) (*Transport, error) {
 	}
 	or(&cfg.Timeout, 10*time.Second)
 	or(&cfg.ConnectTimeout, 250*time.Millisecond)
-	or(&cfg.TryTimeout, 50*time.Millisecond)
 	or(&cfg.IdleTimeout, 30*time.Second)
-	or(&cfg.Backoff, 50*time.Millisecond)
-	or(&cfg.MaxBackoff, 2*time.Second)
-	or(&cfg.MaxRetryAfter, 5*time.Second)
-	or(&cfg.Deposit, 0.1)
-	or(&cfg.TenantBurst, 10)
-	or(&cfg.CellBurst, 100)
-	or(&cfg.Floor, 1)
 	or(&cfg.ReplayBytes, 64<<10)
 	or(&cfg.Tenants, 65_536)
 	if cfg.Tenant == nil {
 		cfg.Tenant = func(r *http.Request) string { return r.Header.Get(TenantHeader) }
 	}
-	t := &Transport{cfg: cfg, base: cfg.Base, log: cfg.Log, start: time.Now(), refreshing: make(chan struct{}, 1)}
+	t := &Transport{cfg: cfg, base: cfg.Base, log: cfg.Log, refreshing: make(chan struct{}, 1)}
 	if t.base == nil {
 		t.base = NewBase(cfg.ConnectTimeout)
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
-	t.wait = backoff{base: cfg.Backoff, most: cfg.MaxBackoff, clamp: cfg.MaxRetryAfter}
-	t.tenants.seed = maphash.MakeSeed()
-	t.tenants.most = max(cfg.Tenants/shelves/2, 1)
-	t.cellRule = rule{deposit: int64(cfg.Deposit * token), most: int64(cfg.CellBurst * token), floor: int64(cfg.Floor * token)}
-	t.tenantRule = t.cellRule
-	t.tenantRule.most = int64(cfg.TenantBurst * token)
-	t.cell.fill(t.cellRule, 0)
-	t.hedges.held.Store(token)
+	t.cell = hand.NewCell(hand.Config{
+		Attempts: cfg.Attempts, TryTimeout: cfg.TryTimeout, Backoff: cfg.Backoff, MaxBackoff: cfg.MaxBackoff, MaxRetryAfter: cfg.MaxRetryAfter,
+		Deposit: cfg.Deposit, TenantBurst: cfg.TenantBurst, CellBurst: cfg.CellBurst, Floor: cfg.Floor, Log: cfg.Log,
+	}, t.endpoints.members)
+	t.tenants = hand.NewTenants(cfg.Tenants, t.newTenant)
+	t.hedges.Put(hedgeRule, 1)
 	t.refreshed = -int64(time.Hour)
 	t.Use(cfg.Hands)
 	return t, nil
@@ -235,9 +215,3 @@ func (t *Transport) CloseIdleConnections() {
 		c.CloseIdleConnections()
 	}
 }
-
-// now is the transport's clock.
-func (t *Transport) now() int64 { return int64(time.Since(t.start)) }
-
-// jitter returns anything up to d.
-func jitter(d time.Duration) time.Duration { return rand.N(d + 1) }

@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // Why a call had no further attempt, or none at all.
 var (
 	ErrNoTenant  = errors.New("request names no tenant")
 	ErrNoHand    = errors.New("tenant has no hand")
-	ErrBudget    = errors.New("retry budget is spent")
-	ErrPoison    = errors.New("request is suspected of breaking workers")
-	ErrAttempts  = errors.New("all attempts are used up")
-	ErrTooLate   = errors.New("not enough time is left for another attempt")
-	ErrNotSafe   = errors.New("request may have run and is not safe to repeat")
-	ErrNotKept   = errors.New("request's body can't be sent again")
+	ErrBudget    = hand.ErrBudget
+	ErrPoison    = hand.ErrPoison
+	ErrAttempts  = hand.ErrAttempts
+	ErrTooLate   = hand.ErrTooLate
+	ErrNotSafe   = hand.ErrNotSafe
+	ErrNotKept   = hand.ErrNotKept
 	ErrAbandoned = errors.New("call was ended by its caller")
 )
 

@@ -1,21 +1,25 @@
 package handhttp
 
-import "time"
+import (
+	"time"
+
+	"github.com/cellway/cellway/shuffle/hand"
+)
 
 // hedgeDelay returns when to hedge, and whether to at all: the call must be
 // safe to run twice, hedges and the budget be plentiful, and no member have
 // said lately that it has too much to do.
 func (c *call) hedgeDelay(now int64) (time.Duration, bool) {
 	t := c.t
-	p95 := t.p95.Load()
-	if !t.cfg.Hedge || !c.safe || p95 == 0 || c.n != 1 || len(c.order.hand) < 2 || c.limit < 2 ||
-		now < t.overloaded.Load() || t.hedges.held.Load() < token {
+	_, p95, _ := t.cell.Usual()
+	if !t.cfg.Hedge || !c.Safe() || p95 == 0 || c.Begun() != 1 || len(c.Members()) < 2 || c.Limit() < 2 ||
+		t.cell.Overloaded(now) || t.hedges.Held() < 1 {
 		return 0, false
 	}
-	if c.ten.bucket.held.Load() < t.tenantRule.most/2 || t.cell.held.Load() < t.cellRule.most/2 || c.ten.dossier.suspected(now) {
+	if !t.cell.Budget(&c.ten.Tenant).Half() || c.ten.Suspected(now) {
 		return 0, false
 	}
-	return time.Duration(p95), true
+	return p95, true
 }
 
 // race runs first and, if it is not answered within delay, a hedge on another
@@ -33,17 +37,16 @@ func (c *call) race(first *attempt, delay time.Duration) []*attempt {
 	case <-timer.C:
 	}
 	t := c.t
-	now := t.now()
-	if !t.hedges.take(hedgeRule, now) {
+	now := t.cell.Now()
+	if !t.hedges.Take(hedgeRule, now) {
 		return []*attempt{<-over}
 	}
-	if !c.reserve(now) {
-		t.hedges.add(hedgeRule, token)
+	if !c.Reserve(now) {
+		t.hedges.Give(hedgeRule)
 		return []*attempt{<-over}
 	}
-	c.spend()
-	to, probe := c.order.pick(now, true)
-	second := c.newAttempt(to, probe)
+	c.Spend()
+	second := c.newAttempt(c.Next(true))
 	t.stats.hedges.Add(1)
 	go func() { second.run(); over <- second }()
 	a := <-over
@@ -51,8 +54,8 @@ func (c *call) race(first *attempt, delay time.Duration) []*attempt {
 	if a == first {
 		loser = second
 	}
-	if a.outcome != good && a.outcome != ended {
-		if a == second && a.outcome == silent {
+	if a.outcome != hand.Good && a.outcome != hand.Ended {
+		if a == second && a.outcome == hand.Silent {
 			first.leave(ErrTryTimeout) // it had longer than the hedge, and neither will answer
 		}
 		b := <-over
@@ -65,12 +68,9 @@ func (c *call) race(first *attempt, delay time.Duration) []*attempt {
 	loser.leave(errLost)
 	go func() {
 		b := <-over
-		if b.outcome == lost {
-			b.to.atLeast(b.took, t.now())
-		}
-		if b.probe {
-			b.to.probing.Store(false)
-		}
+		try := b.try()
+		try.Outcome = hand.Lost
+		c.Settle(&try)
 		b.drop()
 	}()
 	return []*attempt{a}

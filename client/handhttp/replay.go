@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"io"
 	"net/http"
+
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // idempotencyKey is the field by which a server recognises a request that it
@@ -12,11 +14,7 @@ const idempotencyKey = "Idempotency-Key"
 
 // idempotent reports whether r can do no harm when it arrives twice.
 func idempotent(r *http.Request) bool {
-	switch r.Method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return r.Header.Get(idempotencyKey) != ""
+	return hand.Idempotent(r.Method) || r.Header.Get(idempotencyKey) != ""
 }
 
 // replayable reports whether r can be sent a second time with the same body.

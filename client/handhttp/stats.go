@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // ManyAttempts is from how many attempts on calls are counted as one kind.
@@ -12,25 +14,24 @@ const ManyAttempts = 8
 
 // counters are the numbers behind [Stats].
 type counters struct {
-	calls, weak, covered                       atomic.Uint64
-	retries, hedges, hedgeWins                 atomic.Uint64
-	failures                                   atomic.Uint64
-	overBudget, poisoned, late, asides, misses atomic.Uint64
-	attempts                                   [ManyAttempts]atomic.Uint64
+	calls, weak, covered       atomic.Uint64
+	retries, hedges, hedgeWins atomic.Uint64
+	failures, misses           atomic.Uint64
+	attempts                   [ManyAttempts]atomic.Uint64
 }
 
 // began counts a call with a hand of these members.
-func (s *counters) began(hand []*endpoint) {
+func (s *counters) began(members []*hand.Member) {
 	s.calls.Add(1)
 	aside := 0
-	for _, e := range hand {
-		if e.aside.Load() != 0 {
+	for _, m := range members {
+		if m.Aside() {
 			aside++
 		}
 	}
 	switch {
 	case aside == 0:
-	case aside < len(hand):
+	case aside < len(members):
 		s.weak.Add(1)
 	default:
 		s.covered.Add(1)
@@ -63,11 +64,11 @@ type Stats struct {
 
 // Stats returns the counts.
 func (t *Transport) Stats() Stats {
-	s := &t.stats
+	s, cell := &t.stats, t.cell.Stats()
 	out := Stats{
 		Calls: s.calls.Load(), Weak: s.weak.Load(), Covered: s.covered.Load(), Failures: s.failures.Load(), Retries: s.retries.Load(), Hedges: s.hedges.Load(), HedgeWins: s.hedgeWins.Load(),
-		OverBudget: s.overBudget.Load(), Poisoned: s.poisoned.Load(), TooLate: s.late.Load(), SetAside: s.asides.Load(), Misdealt: s.misses.Load(),
-		Budget: float64(t.cell.held.Load()) / token,
+		OverBudget: cell.OverBudget, Poisoned: cell.Poisoned, TooLate: cell.TooLate, SetAside: cell.SetAside, Misdealt: s.misses.Load(),
+		Budget: cell.Budget,
 	}
 	for i := range s.attempts {
 		out.Attempts[i] = s.attempts[i].Load()
@@ -87,9 +88,9 @@ type MemberState struct {
 // id.
 func (t *Transport) Members() []MemberState {
 	var all []MemberState
-	t.endpoints.all(func(e *endpoint) {
-		all = append(all, MemberState{ID: e.id, Zone: e.zone, InFlight: int(e.inflight.Load()), Latency: time.Duration(e.latency.Load()), Aside: e.aside.Load() != 0})
-	})
+	for m := range t.endpoints.members() {
+		all = append(all, MemberState{ID: m.ID, Zone: m.Zone, InFlight: m.InFlight(), Latency: m.Latency(), Aside: m.Aside()})
+	}
 	slices.SortFunc(all, func(a, b MemberState) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }

@@ -1,70 +1,29 @@
 package handhttp
 
 import (
-	"hash/maphash"
+	"iter"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // A tenant is what a transport knows of one.
 type tenant struct {
-	name    string
-	bucket  bucket
-	dossier dossier
-	hand    atomic.Pointer[hand]
-	ask     atomic.Int64 // not before, for a hand of the newest source: it failed to tell
+	hand.Tenant
+	dealt atomic.Pointer[dealt]
+	ask   atomic.Int64 // not before, for a hand of the newest source: it failed to tell
 }
 
-// A hand is a tenant's hand as it was dealt by source.
-type hand struct {
-	source  *source
-	members []*endpoint
+// A dealt hand is a tenant's as source has it.
+type dealt struct {
+	source    *source
+	endpoints []*endpoint
+	members   []*hand.Member // the same
 }
 
 // A source is hands in use. Its address is their identity.
 type source struct{ Hands }
-
-// shelves is the number of parts of the table of tenants, so that callers
-// don't wait for one lock.
-const shelves = 64
-
-// tenants keeps the tenants that came lately: at least as many as half of what
-// it may hold, and forgets others. A shelf has two layers; when the new one is
-// full it becomes the old one, and what was old is gone unless it was asked for.
-type tenants struct {
-	seed  maphash.Seed
-	most  int // in a layer of a shelf
-	shelf [shelves]shelf
-}
-
-type shelf struct {
-	mu       sync.RWMutex
-	now, old map[string]*tenant
-}
-
-// get returns the tenant, which make makes if there is none.
-func (t *tenants) get(name string, make func(string) *tenant) *tenant {
-	s := &t.shelf[maphash.String(t.seed, name)%shelves]
-	s.mu.RLock()
-	ten := s.now[name]
-	s.mu.RUnlock()
-	if ten != nil {
-		return ten
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ten = s.now[name]; ten != nil {
-		return ten
-	}
-	if ten = s.old[name]; ten == nil {
-		ten = make(name)
-	}
-	if s.now == nil || len(s.now) >= t.most {
-		s.old, s.now = s.now, map[string]*tenant{}
-	}
-	s.now[name] = ten
-	return ten
-}
 
 // endpoints are the workers that hands name, by id and address.
 type endpoints struct {
@@ -95,7 +54,8 @@ func (e *endpoints) get(m Member) (*endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		ep = &endpoint{id: m.ID, zone: m.Zone, url: u}
+		ep = &endpoint{url: u}
+		ep.ID, ep.Zone = m.ID, m.Zone
 	}
 	if e.now == nil {
 		e.now = map[string]*endpoint{}
@@ -104,11 +64,15 @@ func (e *endpoints) get(m Member) (*endpoint, error) {
 	return ep, nil
 }
 
-// all calls f for each endpoint in use.
-func (e *endpoints) all(f func(*endpoint)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, ep := range e.now {
-		f(ep)
+// members gives those in use.
+func (e *endpoints) members() iter.Seq[*hand.Member] {
+	return func(yield func(*hand.Member) bool) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, ep := range e.now {
+			if !yield(&ep.Member) {
+				return
+			}
+		}
 	}
 }

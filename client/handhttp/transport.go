@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // RoundTrip sends req to members of its tenant's hand until one answers
@@ -21,25 +23,25 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer c.over()
-	to, probe := c.order.pick(t.now(), c.safe)
+	at, probe := c.Next(c.Safe())
 	for {
-		a := c.newAttempt(to, probe)
+		a := c.newAttempt(at, probe)
 		for _, a = range c.run(a) {
-			t.settle(c, a)
+			c.settle(a)
 		}
-		if a.outcome == good {
+		if a.outcome == hand.Good {
 			return a.resp, nil
 		}
-		if a.outcome == misdealt {
+		if a.outcome == hand.Misdealt {
 			fresh, err := c.redeal(a)
 			if err != nil || !fresh {
 				return a.resp, nil
 			}
 			a.drop()
-			to, probe = c.order.pick(t.now(), c.safe)
+			at, probe = c.Next(c.Safe())
 			continue
 		}
-		same, wait, stop := c.decide(a, t.now())
+		same, wait, stop := c.decide(a)
 		if stop != nil {
 			t.stats.failures.Add(1)
 			if a.resp != nil {
@@ -49,130 +51,43 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		a.drop()
 		if err := sleep(req.Context(), wait); err != nil {
-			c.budget().give()
+			c.Refund()
 			t.stats.failures.Add(1)
 			return nil, c.error(fmt.Errorf("%w: %w", ErrAbandoned, err))
 		}
 		t.stats.retries.Add(1)
-		if to, probe = same, false; to == nil {
-			to, probe = c.order.pick(t.now(), c.safe)
+		if probe = false; !same {
+			at, probe = c.Next(c.Safe())
 		}
+	}
+}
+
+// sleep waits for d, or until ctx ends, and returns why it ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
 // run performs a, with a hedge if there is to be one, and returns the attempts
 // that are over, the deciding one last.
 func (c *call) run(a *attempt) []*attempt {
-	if delay, ok := c.hedgeDelay(c.t.now()); ok {
+	if delay, ok := c.hedgeDelay(c.t.cell.Now()); ok {
 		return c.race(a, delay)
 	}
 	a.run()
 	return []*attempt{a}
-}
-
-// settle learns from a.
-func (t *Transport) settle(c *call, a *attempt) {
-	now := t.now()
-	if a.probe {
-		defer a.to.probing.Store(false)
-	}
-	switch a.outcome {
-	case good:
-		t.succeed(c.ten, a.to, a.took, now)
-		if a.n > 0 && len(c.failed) > 0 {
-			c.budget().give()
-			t.acquitted(c, now)
-		}
-	case limited, misdealt:
-		c.failed = append(c.failed, a)
-		t.succeed(c.ten, a.to, a.took, now)
-	case ended:
-		c.failed = append(c.failed, a)
-		a.to.atLeast(a.took, now)
-	case lost:
-		a.to.atLeast(a.took, now)
-	default:
-		c.failed = append(c.failed, a)
-		if a.outcome == silent {
-			a.to.atLeast(a.took, now)
-		}
-		t.blame(a, a.outcome == unsent)
-	}
-}
-
-// succeed records an answer that is no failure. It is all that a call costs
-// when nothing goes wrong, together with enter and pick.
-func (t *Transport) succeed(ten *tenant, e *endpoint, took, now int64) {
-	news, back := e.succeeded(ten, took, now)
-	if news {
-		t.typical(now)
-	}
-	if back {
-		t.log.Info("member taken back", "member", e.id)
-	}
-	ten.bucket.add(t.tenantRule, t.tenantRule.deposit)
-	t.cell.add(t.cellRule, t.cellRule.deposit)
-	if t.cfg.Hedge {
-		t.hedges.add(hedgeRule, hedgeRule.deposit)
-	}
-}
-
-// blame records a failure of a's member. anybodys says that any tenant's
-// request would have failed.
-func (t *Transport) blame(a *attempt, anybodys bool) {
-	now := t.now()
-	counted, away := a.to.failed(a.c.ten, anybodys, now, jitter)
-	a.counted = counted
-	if away {
-		t.setAside(a.to)
-	}
-	if a.outcome == broken && a.c.ten.dossier.broke(a.c.ten, a.to, now) {
-		t.log.Warn("tenant suspected of poison", "tenant", a.c.ten.name, "member", a.to.id)
-	}
-}
-
-// acquitted is called when a call succeeded after failures: then these were
-// their members' fault, not the request's.
-func (t *Transport) acquitted(c *call, now int64) {
-	for _, a := range c.failed {
-		if a.counted || a.outcome != broken && a.outcome != silent && a.outcome != unable {
-			continue
-		}
-		a.counted = true
-		if a.to.convict(now, jitter) {
-			t.setAside(a.to)
-		}
-	}
-}
-
-func (t *Transport) setAside(e *endpoint) {
-	t.stats.asides.Add(1)
-	t.log.Warn("member set aside", "member", e.id, "for", time.Duration(e.aside.Load()-t.now()).Round(time.Second))
-}
-
-// typical computes what is usual in the cell: the medians of its members'
-// quantiles, so that a slow member does not make slowness usual.
-func (t *Transport) typical(now int64) {
-	last := t.typicalAt.Load()
-	if last != 0 && now-last < int64(250*time.Millisecond) || !t.typicalAt.CompareAndSwap(last, now) {
-		return
-	}
-	var p50, p95, p99 []int64
-	t.endpoints.all(func(e *endpoint) {
-		if v := e.p99.Load(); v != 0 {
-			p50, p95, p99 = append(p50, e.p50.Load()), append(p95, e.p95.Load()), append(p99, v)
-		}
-	})
-	if len(p99) == 0 {
-		return
-	}
-	for _, q := range []struct {
-		all []int64
-		to  interface{ Store(int64) }
-	}{{p50, &t.p50}, {p95, &t.p95}, {p99, &t.p99}} {
-		slices.Sort(q.all)
-		q.to.Store(q.all[len(q.all)/2])
-	}
 }
 
 // redeal gets the hand that the member of a, which refused, would have served.
@@ -184,15 +99,17 @@ func (c *call) redeal(a *attempt) (bool, error) {
 		return false, nil
 	}
 	c.refreshed = true
-	if err := t.refresh(c.req.Context(), c.hand.source, a.resp.Header.Get(HandHeader)); err != nil {
+	if err := t.refresh(c.req.Context(), c.dealt.source, a.resp.Header.Get(HandHeader)); err != nil {
 		return false, err
 	}
-	_, h, err := t.enter(c.req.Context(), c.ten.name)
-	if err != nil || h.source == c.hand.source {
+	_, h, err := t.enter(c.req.Context(), c.ten.Name)
+	if err != nil || h.source == c.dealt.source {
 		return false, err
 	}
 	c.failed = slices.DeleteFunc(c.failed, func(b *attempt) bool { return b == a })
-	c.deal(h)
+	c.Forget()
+	c.dealt = h
+	c.Deal(h.members)
 	return true, nil
 }
 
@@ -205,7 +122,7 @@ func (t *Transport) refresh(ctx context.Context, old *source, version string) er
 		return context.Cause(ctx)
 	}
 	defer func() { <-t.refreshing }()
-	now := t.now()
+	now := t.cell.Now()
 	if t.source.Load() != old || now-t.refreshed < int64(time.Second) {
 		return nil
 	}
