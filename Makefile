@@ -1,6 +1,6 @@
 # A menu. Each target is a line that also works by hand; run "make" to read it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench bench-router bench-isolation bench-publish bench-shuffle crash interop demo docs
+.PHONY: help build test race lint fuzz bench bench-router bench-router-enforce bench-faults bench-isolation bench-publish bench-shuffle crash interop demo docs
 
 # How long each fuzz function runs, which benchmarks, and how often the control
 # plane is killed: make fuzz FOR=1m, make bench RUN=Lookup, make crash KILLS=100.
@@ -13,7 +13,7 @@ KILLS ?= 60
 ARGS ?=
 
 help: ## this menu
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the commands, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -35,6 +35,12 @@ bench: ## the named benchmarks (RUN=Lookup for some of them)
 
 bench-router: ## what a request costs, beside nginx, HAProxy, Caddy (installs, builds what is missing; ARGS=-h)
 	go run ./bench/router -install $(ARGS)
+
+bench-router-enforce: ## the same, with maps of 100 and 1,000,000 keys; fails if a budget is missed
+	go run ./bench/router -install -enforce -sizes 100,1000000 $(ARGS)
+
+bench-faults: ## what real faults of cells and clients do to the router and to other cells (ARGS=-h)
+	go run ./bench/faults $(ARGS)
 
 bench-isolation: ## what one bad cell does to the requests of others (ARGS=-h)
 	go run ./bench/isolation $(ARGS)

@@ -1,0 +1,90 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A holding is what a process holds.
+type holding struct {
+	MiB         float64 `json:"rss_mib"`
+	Descriptors int     `json:"descriptors"`
+}
+
+// held returns what a process holds now.
+func held(pid int) (h holding, err error) {
+	kib, err := statusOf(pid, "VmRSS")
+	if err != nil {
+		return h, err
+	}
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return h, err
+	}
+	return holding{float64(kib) / 1024, len(open)}, nil
+}
+
+// statusOf returns a number of a process's status, in KiB.
+func statusOf(pid int, name string) (kib int64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := bytes.Cut(text, []byte("\n"+name+":"))
+	value, _, ok := strings.Cut(string(rest), " kB\n")
+	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("/proc/%d/status has no %s", pid, name)
+	}
+	return n, nil
+}
+
+// raiseDescriptors raises the limit of open files as far as it goes, and returns
+// it.
+func raiseDescriptors() (int, error) {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return 0, err
+	}
+	if l.Cur < l.Max {
+		l.Cur = l.Max
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+			return 0, err
+		}
+	}
+	return int(min(l.Cur, 1<<30)), nil
+}
+
+// runAs becomes the program args[0], with so many descriptors at most if that is
+// not 0, and with that nice value.
+func runAs(descriptors, nice string, args []string) error {
+	n, err := strconv.ParseUint(descriptors, 10, 31)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+			return fmt.Errorf("limit descriptors to %d: %w", n, err)
+		}
+	}
+	value, err := strconv.Atoi(nice)
+	if err != nil {
+		return err
+	}
+	if value != 0 {
+		// It is of a thread, on Linux: that which becomes the program's first.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, value); err != nil {
+			return fmt.Errorf("run at nice %d: %w", value, err)
+		}
+	}
+	return syscall.Exec(args[0], args, os.Environ())
+}
