@@ -45,7 +45,12 @@ const (
 type patience struct {
 	gone int // how often in a row it could not be reached, or had nothing to say
 	sick int // how often it failed otherwise, since it last answered
+	cut  int // how many answers broke off since one did not
 }
+
+// cutsForgiven is how many answers in a row may break off because a source is
+// on its way down. One that cuts each of them off is at fault.
+const cutsForgiven = 3
 
 // pause returns how long a source is left alone that has just failed with err, or
 // with nil, has just said nothing new without being asked to hurry.
@@ -55,9 +60,15 @@ type patience struct {
 // as it is down; and when it comes up, routers ask at moments that have nothing to
 // do with each other. Where somebody answers, but not as he should, each question
 // is work for him, and there is no hurry: that takes up to 15 s. A source that goes
-// from one to the other and back does not get more questions for it.
+// from one to the other and back does not get more questions for it. An answer that
+// breaks off is the end of a source, which is gone then, unless many do.
 func (p *patience) pause(err error) time.Duration {
-	if err == nil || errors.Is(err, ErrUnreachable) || errors.Is(err, cellway.ErrNotReady) {
+	gone := err == nil || errors.Is(err, ErrUnreachable) || errors.Is(err, cellway.ErrNotReady)
+	if errors.Is(err, ErrCut) {
+		p.cut++
+		gone = p.cut <= cutsForgiven
+	}
+	if gone {
 		p.gone++
 		return doubling(p.gone, sourceFirst, sourceSoon)
 	}

@@ -125,6 +125,15 @@ func outOfReach(err error) error {
 	return err
 }
 
+// brokeOff marks the error of an answer that had begun. It is the cause of ctx's
+// end if that is why.
+func brokeOff(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ErrCut, err)
+}
+
 // problem reads a short reason out of an answer, if it has one.
 func problem(resp *http.Response) string {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
@@ -160,7 +169,7 @@ func (h *HTTP) Manifest(ctx context.Context, after cellway.Version) ([]byte, err
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, routemap.MaxManifest+1))
 	if err != nil {
-		return nil, fmt.Errorf("manifest from %s: %w", h.base, err)
+		return nil, fmt.Errorf("manifest from %s: %w", h.base, brokeOff(ctx, err))
 	}
 	return raw, nil
 }
@@ -173,7 +182,7 @@ func (h *HTTP) Part(ctx context.Context, p routemap.Part) ([]byte, error) {
 	defer silence.Stop()
 	resp, err := h.do(ctx, http.MethodGet, "/v1/map/parts/"+p.Digest.String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, outOfReach(err)
 	}
 	defer resp.Body.Close()
 	short := func(n int) error {
@@ -192,13 +201,7 @@ func (h *HTTP) Part(ctx context.Context, p routemap.Part) ([]byte, error) {
 			return nil, short(n)
 		}
 		if err != nil && err != io.EOF {
-			if cause := context.Cause(ctx); cause != nil {
-				err = cause
-			}
-			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil, short(n)
-			}
-			return nil, fmt.Errorf("part %v from %s: %w", p.Digest, h.base, err)
+			return nil, fmt.Errorf("part %v from %s, after %d of %d bytes: %w", p.Digest, h.base, n, p.Size, brokeOff(ctx, err))
 		}
 	}
 	if extra, _ := resp.Body.Read(make([]byte, 1)); extra > 0 {

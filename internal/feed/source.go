@@ -15,12 +15,14 @@ type Source interface {
 	// Manifest returns the encoded newest manifest. If after is 0 it answers
 	// at once. Otherwise it waits for a manifest that is newer than after, and
 	// returns nil without an error when none came in a time of its own choice.
-	// The error wraps [ErrUnreachable] if nobody was there to answer.
+	// The error wraps [ErrUnreachable] if nobody was there to answer, and
+	// [ErrCut] if the answer broke off.
 	// It bounds by itself how long it takes to reach wherever it asks.
 	Manifest(ctx context.Context, after cellway.Version) ([]byte, error)
 
 	// Part returns a part of a version. The error wraps [ErrShort] if what the
-	// source has under that name is not of the stated size.
+	// source has under that name is not of the stated size, and the errors of
+	// Manifest for the same reasons.
 	Part(ctx context.Context, p routemap.Part) ([]byte, error)
 
 	// String names the source in logs, metrics and the status. It holds no
@@ -34,6 +36,10 @@ var ErrShort = errors.New("part is cut short or too long")
 // ErrUnreachable is the error of a source that nobody answers for: it is down, on
 // its way up, or cut off. To ask it costs it nothing, so it is asked again soon.
 var ErrUnreachable = errors.New("nobody answers")
+
+// ErrCut is the error of an answer that broke off: its source went down in the
+// midst of it, or something between does that to every answer.
+var ErrCut = errors.New("the answer broke off")
 
 // A Sink is what maps are brought to. A router is one.
 type Sink interface {

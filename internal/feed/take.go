@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -51,6 +52,7 @@ func (f *Feed) take(ctx context.Context, s *source, raw []byte, whole bool) erro
 	if err == nil {
 		f.mu.Lock()
 		delete(s.bans, d)
+		s.cuts = 0
 		s.confirmed = time.Now()
 		s.passNothing()
 		f.mu.Unlock()
@@ -62,6 +64,10 @@ func (f *Feed) take(ctx context.Context, s *source, raw []byte, whole bool) erro
 		return nil
 	}
 	reason, ok := reasonOf(err)
+	if errors.Is(err, ErrCut) && f.cutTooOften(s) {
+		// To begin again and again would cost more than whatever cuts it off saves.
+		reason, ok = ReasonDigest, true
+	}
 	if !ok {
 		return err
 	}
@@ -71,6 +77,15 @@ func (f *Feed) take(ctx context.Context, s *source, raw []byte, whole bool) erro
 	s.bans.add(d, reason, time.Now())
 	s.passOver(man.Version, s.bans[d])
 	return nil
+}
+
+// cutTooOften counts a part of a map that broke off, and reports whether too many
+// have since one was whole.
+func (f *Feed) cutTooOften(s *source) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.cuts++
+	return s.cuts > cutsForgiven
 }
 
 // useLoaded has a start use what it read from the disk as soon as a source says
