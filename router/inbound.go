@@ -151,9 +151,56 @@ func (h callHandler) ServeCall(c *engine.Call) {
 	x := h.exchangeOf(c)
 	defer x.leave()
 	x.serve()
+	x.end()
+}
+
+// end takes in that the call has its answer.
+func (x *exchange) end() {
 	x.leave()
 	x.count()
 	x.forget()
+}
+
+// StepCall serves a call as far as that takes no waiting.
+func (h callHandler) StepCall(c *engine.Call) engine.Step {
+	x := h.exchangeOf(c)
+	if !x.decide() || !x.aim() {
+		x.end()
+		return engine.Served
+	}
+	x.in.keepBody()
+	return c.Start(x.to.pool, &x.options)
+}
+
+// EndCall ends a call that StepCall has sent, unless a guard has refused it.
+func (h callHandler) EndCall(c *engine.Call, rep *engine.Report) bool {
+	if rep.Swallowed {
+		return false // it may have to wait for another map
+	}
+	x := c.Local.(*exchange)
+	x.landed(rep)
+	x.end()
+	return true
+}
+
+// ResumeCall serves the rest of a call that StepCall has begun.
+func (h callHandler) ResumeCall(c *engine.Call, rep *engine.Report) {
+	x := c.Local.(*exchange)
+	defer x.leave()
+	if rep == nil {
+		rep = c.Forward(x.to.pool, &x.options)
+	}
+	for x.landed(rep) && x.aim() {
+		rep = c.Forward(x.to.pool, &x.options)
+	}
+	x.end()
+}
+
+// DropCall ends a call that ended in a panic.
+func (h callHandler) DropCall(c *engine.Call) {
+	if x, ok := c.Local.(*exchange); ok {
+		x.leave()
+	}
 }
 
 // RefuseCall answers a call that has no head.

@@ -35,6 +35,7 @@ type exchange struct {
 	status         int
 	bytesIn, sent  int64
 	attempts       int
+	refusals       int // by guards
 	atCell, queued time.Duration
 	report         engine.Report // of the last attempt
 	options        engine.Options
@@ -78,6 +79,14 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve takes the request through the steps.
 func (x *exchange) serve() {
+	if x.decide() {
+		x.forward()
+	}
+}
+
+// decide finds out whose the request is, and reports whether that has come about:
+// otherwise it is answered.
+func (x *exchange) decide() bool {
 	x.inFlight = true
 	switch n := x.rt.inFlight.Add(1); {
 	case n > x.rt.cfg.maxInFlight():
@@ -91,8 +100,9 @@ func (x *exchange) serve() {
 	default:
 		x.out = x.st.d.Decide(&x.head)
 		x.countLookup()
-		x.forward()
+		return true
 	}
+	return false
 }
 
 // forward sends the request where the decision says, and once more if a guard
@@ -102,46 +112,23 @@ func (x *exchange) forward() {
 		x.in.keepBody()
 		defer x.in.dropBody()
 	}
-	for try := 1; ; try++ {
-		if x.out.Code != "" {
-			x.answer(answer{code: x.out.Code, detail: x.detail()})
-			return
-		}
-		to := x.st.targets[x.out.Cell.ID]
-		if to.pool == nil {
-			x.answer(answer{code: cellway.CellUnreachable})
-			return
-		}
-		x.to = to
-		x.send()
-		if !x.report.Swallowed {
-			x.conclude()
-			return
-		}
-		asked, began := x.rt.refresher.wake(x.out.Cell.ID)
-		if try == 1 && x.redirect(asked) {
-			if x.out.Code == "" && !x.in.rewind() {
-				// It could be sent, had it been smaller: no cause for an alarm.
-				x.answer(answer{code: cellway.CellMismatch})
-				return
-			}
-			if x.out.Code == "" {
-				to.figures.resent.Add(1)
-			}
-			continue
-		}
-		if x.in.gone() {
-			x.code, x.status = ClientGone, engine.StatusClientGone
-			return
-		}
-		x.mismatch(began)
-		return
+	for x.aim() && x.landed(x.in.forward(x.to.pool, &x.options)) {
 	}
 }
 
-// send makes one attempt, and leaves its report in x. If the guard refused it,
-// the report says Swallowed.
-func (x *exchange) send() {
+// aim makes ready to send the request, and reports whether there is anywhere to
+// send it: otherwise it is answered.
+func (x *exchange) aim() bool {
+	if x.out.Code != "" {
+		x.answer(answer{code: x.out.Code, detail: x.detail()})
+		return false
+	}
+	to := x.st.targets[x.out.Cell.ID]
+	if to.pool == nil {
+		x.answer(answer{code: cellway.CellUnreachable})
+		return false
+	}
+	x.to = to
 	key := x.out.Found.Key
 	if x.out.PassThrough {
 		key = ""
@@ -154,12 +141,40 @@ func (x *exchange) send() {
 	if x.rt.state.Load() != x.st {
 		x.rt.sweepLater() // the sweep of that swap may have missed it
 	}
-	rep := x.in.forward(x.to.pool, &x.options)
+	return true
+}
+
+// landed takes in what became of one try, and reports whether there is to be
+// another. If a guard refused the request, it may wait for another map.
+func (x *exchange) landed(rep *engine.Report) bool {
 	x.report = *rep
 	x.attempts += rep.Attempts
 	x.atCell += rep.AtCell
 	x.queued += rep.Queued
 	x.bytesIn, x.sent = rep.BytesIn, rep.BytesOut
+	if !rep.Swallowed {
+		x.conclude()
+		return false
+	}
+	x.refusals++
+	asked, began := x.rt.refresher.wake(x.out.Cell.ID)
+	if x.refusals == 1 && x.redirect(asked) {
+		if x.out.Code == "" && !x.in.rewind() {
+			// It could be sent, had it been smaller: no cause for an alarm.
+			x.answer(answer{code: cellway.CellMismatch})
+			return false
+		}
+		if x.out.Code == "" {
+			x.to.figures.resent.Add(1)
+		}
+		return true
+	}
+	if x.in.gone() {
+		x.code, x.status = ClientGone, engine.StatusClientGone
+		return false
+	}
+	x.mismatch(began)
+	return false
 }
 
 // conclude answers in place of a cell that did not.

@@ -40,8 +40,10 @@ type Call struct {
 	answered bool   // an answer has begun
 	last     []byte // of the answer: see sendLast
 	lastAt   stage
-	broken   bool // it will not be whole
-	placed   bool // it has a place among the cell's requests
+	broken   bool      // it will not be whole
+	placed   bool      // it has a place among the cell's requests
+	since    time.Time // when that was
+	flight   flight
 	interims int  // how many interim answers there were
 	fd       int  // of the connection, within a turn of its poller; otherwise -1
 	closing  bool // the connection ends after it
@@ -281,10 +283,18 @@ func (k *Call) sendLast() {
 // write writes b to the client. If that takes long it counts as that stage.
 func (k *Call) write(b []byte, s stage) (n int, err error) {
 	c := k.c
+	if len(c.stuck) > 0 {
+		c.stuck = append(c.stuck, b...)
+		return len(b), nil
+	}
 	if k.fd >= 0 {
 		n, err = writeDescriptor(k.fd, b)
 		if n == len(b) || err != nil && err != errAgain {
 			return n, err
+		}
+		if c.loop != nil {
+			c.stuck = append(c.stuck, b[n:]...) // whoever may wait sends it
+			return len(b), nil
 		}
 	}
 	if s == atAnswer {

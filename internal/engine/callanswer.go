@@ -69,7 +69,6 @@ func (b *answerBody) begin(h *AnswerHead) {
 // take deals with an answer whose head is there.
 func (k *Call) take(l *link) {
 	h := &k.reply.head
-	b := &k.answer
 	if h.Status == 101 {
 		if !k.switches(h) || k.body.unread() {
 			k.body.halt(l)
@@ -81,19 +80,28 @@ func (k *Call) take(l *link) {
 		k.tunnel(l)
 		return
 	}
-	b.begin(h)
-	if e := k.o.Edit; e != nil {
-		k.fields.lines = append(k.fields.lines[:0], h.Fields...)
-		if e.InspectAnswer(h.Status, &k.fields) {
-			k.rep.Swallowed = true
-			k.swallow(l)
-			return
-		}
+	if k.inspect() {
+		k.swallow(l)
+		return
 	}
 	k.body.hush()
-	k.sendAnswer(l)
+	if k.sendStart() {
+		k.sendRest(l, nil)
+	}
 	k.body.halt(l)
 	k.release(l)
+}
+
+// inspect takes in the head of a final answer, and reports whether the answer is
+// to be swallowed.
+func (k *Call) inspect() bool {
+	h := &k.reply.head
+	k.answer.begin(h)
+	if e := k.o.Edit; e != nil {
+		k.fields.lines = append(k.fields.lines[:0], h.Fields...)
+		k.rep.Swallowed = e.InspectAnswer(h.Status, &k.fields)
+	}
+	return k.rep.Swallowed
 }
 
 // release takes the answered call off its link, and keeps that for another one
@@ -106,7 +114,7 @@ func (k *Call) release(l *link) {
 		l.conn.Close()
 		return
 	}
-	l.e.links.put(l, time.Now())
+	l.keep(time.Now())
 }
 
 // swallow throws a short answer away so that its link can be used again. Others
@@ -148,9 +156,10 @@ func (s *swallower) took(n int) bool {
 
 func (s *swallower) quiet() {}
 
-// sendAnswer sends the answer to the client.
-func (k *Call) sendAnswer(l *link) {
-	h, b, r := &k.reply.head, &k.answer, &k.reply
+// sendStart sends the client the answer's head, with what there is of its body.
+// It reports whether that went well.
+func (k *Call) sendStart() bool {
+	h, r := &k.reply.head, &k.reply
 	k.filterAnswer(h.Fields)
 	if e := k.o.Edit; e != nil {
 		e.EditAnswer(h.Status, &k.fields)
@@ -163,11 +172,16 @@ func (k *Call) sendAnswer(l *link) {
 	k.out = k.appendAnswer(k.out[:0], h)
 	if err := k.sendFirst(r); err != nil {
 		k.failWrite(err)
-		return
+		return false
 	}
-	for !b.done {
-		var err error
-		if b.bad == OK {
+	return true
+}
+
+// sendRest sends what follows. err is what a read has met already, or nil.
+func (k *Call) sendRest(l *link, err error) {
+	b := &k.answer
+	for ; !b.done; err = nil {
+		if b.bad == OK && b.werr == nil && err == nil {
 			err = l.run(b)
 		}
 		switch {

@@ -69,14 +69,19 @@ func (k *Call) forward() {
 			return
 		}
 	}
-	k.placed = true
+	k.placed, k.since = true, now
 	defer k.leaveGate()
-	if l := k.reach(now); l != nil {
+	if l := k.reach(now, nil); l != nil {
 		k.take(l)
 		l.e.leave()
 	}
+	k.finish()
+}
+
+// finish fills in what is known at the end.
+func (k *Call) finish() {
 	k.rep.BytesIn += k.body.sent.Load()
-	k.rep.AtCell = time.Since(now)
+	k.rep.AtCell = time.Since(k.since)
 }
 
 // leaveGate gives the place among the cell's requests back. It does so once.
@@ -92,9 +97,17 @@ func (k *Call) queue(g *gate) error {
 	return g.enter(k.context())
 }
 
+// A lost is what came of a request that was sent, or was to be, over a link.
+type lost struct {
+	l       *link // nil: nothing was tried yet
+	nothing bool  // nothing was sent
+	err     error
+}
+
 // reach sends the request to endpoint after endpoint until an answer's head is
-// there, and reports what stands against it if there is none.
-func (k *Call) reach(now time.Time) *link {
+// there, and reports what stands against it if there is none. before is what a
+// loop has tried in vain, or nil.
+func (k *Call) reach(now time.Time, before *lost) *link {
 	p, tenant := k.pool, k.o.Tenant
 	switch p.breaker.ask(now, tenant) {
 	case refused:
@@ -107,7 +120,12 @@ func (k *Call) reach(now time.Time) *link {
 	var at *endpoint // where the request was sent, or was to be
 	k.tried = k.tried[:0]
 	for {
-		e, probe := p.pick(now, tenant, k.tried)
+		e, probe := (*endpoint)(nil), false
+		if before != nil {
+			e = before.l.e
+		} else {
+			e, probe = p.pick(now, tenant, k.tried)
+		}
 		if at = e; e == nil {
 			break
 		}
@@ -115,9 +133,10 @@ func (k *Call) reach(now time.Time) *link {
 			defer e.breaker.ended(tenant) // when the outcome is known
 		}
 		var l *link
-		if l, err = k.attempt(e, now); err == nil {
+		if l, err = k.attempt(e, now, before); err == nil {
 			return l
 		}
+		before = nil
 		if _, ok := errors.AsType[*connectError](err); !ok || k.cause() != nil {
 			break
 		}
@@ -137,11 +156,16 @@ func (k *Call) reach(now time.Time) *link {
 
 // attempt sends the request to e over one link after the other until one proves
 // to be alive.
-func (k *Call) attempt(e *endpoint, now time.Time) (*link, error) {
-	k.rep.Attempts++
-	k.rep.Endpoint = e.name
-	e.enter()
-	for fresh := 0; ; {
+func (k *Call) attempt(e *endpoint, now time.Time, before *lost) (*link, error) {
+	fresh := 0
+	if before == nil {
+		k.rep.Attempts++
+		k.rep.Endpoint = e.name
+		e.enter()
+	} else if !k.again(before, &fresh) {
+		return nil, before.err
+	}
+	for {
 		var l *link
 		if fresh < maxFresh {
 			l = e.links.take()
@@ -161,18 +185,27 @@ func (k *Call) attempt(e *endpoint, now time.Time) (*link, error) {
 			k.heads(e, now)
 			return l, nil
 		}
-		k.detach(l)
-		l.conn.Close()
-		switch {
-		case k.cause() != nil || !l.used || !k.body.rewind():
+		if !k.again(&lost{l, nothing, err}, &fresh) {
 			return nil, err
-		case nothing: // the cell had closed it
-		case k.reply.heard || !isSafe(k.head.Method):
-			return nil, err
-		default:
-			fresh++
 		}
 	}
+}
+
+// again gives a link up, and reports whether the request may go over another one.
+// fresh counts those that may have taken it.
+func (k *Call) again(b *lost, fresh *int) bool {
+	k.detach(b.l)
+	b.l.conn.Close()
+	switch {
+	case k.cause() != nil || !b.l.used || !k.body.rewind():
+		return false
+	case b.nothing: // the cell had closed it
+	case k.reply.heard || !isSafe(k.head.Method):
+		return false
+	default:
+		*fresh++
+	}
+	return true
 }
 
 // isSafe reports whether a method asks for nothing to change (RFC 9110, section
@@ -216,20 +249,36 @@ func (k *Call) detach(*link) bool {
 // send sends the request over l and reads the answer's head. If nothing was
 // sent, nothing says so.
 func (k *Call) send(l *link) (nothing bool, err error) {
+	k.compose(l.e)
+	if k.body.kind == bodyStreamed {
+		nothing, err = k.body.send(l)
+	} else {
+		nothing, err = l.ask(k.out, l.used, &k.reply)
+	}
+	if err == nil {
+		err = k.await(l)
+	}
+	if err != nil {
+		k.body.halt(l)
+	}
+	return nothing, err
+}
+
+// compose makes the request as it goes to e. A body that streams is not in it.
+func (k *Call) compose(e *endpoint) {
 	c := k.c
 	k.filterRequest()
 	if k.o.Edit != nil {
 		k.o.Edit.EditRequest(&k.fields)
 	}
-	k.out = k.appendRequest(k.out[:0], l.e)
+	k.out = k.appendRequest(k.out[:0], e)
 	k.reply.begin(&k.pool.all.buffers)
 	c.enter(atCell, c.srv.now())
-	if k.body.kind == bodyStreamed {
-		nothing, err = k.body.send(l)
-	} else {
-		k.out = k.body.append(k.out)
-		nothing, err = l.ask(k.out, l.used, &k.reply)
-	}
+	k.out = k.body.append(k.out)
+}
+
+// await reads on until a final head is there, behind the one that is.
+func (k *Call) await(l *link) (err error) {
 	for err == nil {
 		r := &k.reply
 		switch {
@@ -237,7 +286,7 @@ func (k *Call) send(l *link) (nothing bool, err error) {
 			err = fmt.Errorf("read the answer: %s: %w", r.bad.Detail(), errMalformed)
 			continue
 		case r.head.Status >= 200 || r.head.Status == 101:
-			return false, nil
+			return nil
 		}
 		if err = k.passInterim(l.e); err != nil {
 			break
@@ -246,10 +295,7 @@ func (k *Call) send(l *link) (nothing bool, err error) {
 			err = l.run(r)
 		}
 	}
-	if err != nil {
-		k.body.halt(l)
-	}
-	return nothing, err
+	return err
 }
 
 var errMalformed = errors.New("the cell's answer can't be read in one way")

@@ -41,6 +41,9 @@ const (
 	toClose          // at once
 	toLinger         // close, but let the client finish for a moment
 	toDestroy        // close so that the client sees that something is missing
+	toResume         // what a loop has begun of the call
+	toWait           // for the call's cell, in a loop
+	toJoin           // a loop
 )
 
 // Why the time of a connection without a call is up.
@@ -66,6 +69,14 @@ type client struct {
 	heads bool // a whole head has come
 	one   [1]byte
 
+	// These belong to the goroutine of the connection, or to the loop that has it.
+	sock    *socket // nil: it can't be moved
+	loop    *loop   // that has it, or nil
+	simple  bool    // the last call would have been one for a loop
+	pending bool    // the call is with its cell, in the loop
+	ready   bool    // the loop has more to read
+	stuck   []byte  // what the loop could not write, as the client takes no more
+
 	state  atomic.Int64 // since when in which stage: see enter
 	waits  atomic.Int64 // since when more of a request's body is waited for; 0: it isn't
 	over   atomic.Uint32
@@ -90,6 +101,9 @@ type client struct {
 func newClient(s *Server, conn net.Conn, secure bool) *client {
 	c := &client{srv: s, secure: secure}
 	c.init(conn)
+	if !secure {
+		c.sock = socketOf(conn)
+	}
 	c.rested.Store(s.cfg.State != nil)
 	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
 		c.peer = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
@@ -113,9 +127,15 @@ func (c *client) move() {
 	c.state.CompareAndSwap(v, c.srv.now()<<4|v&15) // or another one has said it
 }
 
-// serve serves the connection until it ends.
-func (c *client) serve() {
-	defer c.srv.forget(c)
+// serve serves the connection until it ends, or joins a loop. It begins with
+// first.
+func (c *client) serve(first action) {
+	joined := false
+	defer func() {
+		if !joined {
+			c.srv.forget(c)
+		}
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			if p != http.ErrAbortHandler {
@@ -124,17 +144,25 @@ func (c *client) serve() {
 			c.destroy()
 		}
 	}()
+	c.next = first
+	c.flush()
 	for {
-		if c.advance() {
-			if err := c.run(c); err != nil {
-				c.failed(err)
-			}
-		}
-		if c.next == toServe {
-			c.serveCall()
-		}
 		switch c.next {
 		case toRead:
+			if c.advance() {
+				if err := c.run(c); err != nil {
+					c.failed(err)
+				}
+			}
+		case toServe:
+			c.serveCall()
+		case toResume:
+			c.resumeCall()
+		case toJoin:
+			if joined = c.join(); joined {
+				return
+			}
+			c.next, c.simple = toRead, false
 		case toHand:
 			c.handOver()
 			return
@@ -150,6 +178,35 @@ func (c *client) serve() {
 			return
 		}
 	}
+}
+
+// flush writes what a loop could not.
+func (c *client) flush() {
+	left := c.stuck
+	if c.stuck = nil; len(left) == 0 {
+		return
+	}
+	k := c.call
+	if c.next == toResume && k.flight.stage == flightBody {
+		_, k.answer.werr = k.write(left, atWrite)
+		return
+	}
+	// The call has ended, but its answer has its time still.
+	c.mu.Lock()
+	c.tracked = true
+	c.mu.Unlock()
+	s, since := c.stage()
+	c.enter(atAnswer, c.srv.now())
+	if _, err := c.conn.Write(left); err != nil {
+		c.next = toDestroy
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tracked, c.cause = false, nil; c.late {
+		c.late = false
+		c.unlimitLocked()
+	}
+	c.enter(s, since)
 }
 
 // space is where the next bytes of a head go.
@@ -220,12 +277,21 @@ func (c *client) advance() (more bool) {
 			c.next = toServe // not from within: its body is still to be read
 			return false
 		}
-		if c.serveCall(); c.next != toRead {
+		if c.loop != nil {
+			c.stepCall()
+		} else {
+			c.serveCall()
+		}
+		if c.next != toRead {
 			return false
 		}
 	}
 	if c.raw == nil {
 		c.quiet()
+	}
+	if c.joins() {
+		c.next = toJoin
+		return false
 	}
 	return true
 }
@@ -294,7 +360,20 @@ func (c *client) serveCall() {
 		return
 	}
 	c.srv.cfg.Handler.ServeCall(c.call)
-	c.next = c.call.end()
+	c.ended()
+}
+
+// resumeCall has the handler serve the rest of a call that a loop has begun.
+func (c *client) resumeCall() {
+	c.srv.stepper.ResumeCall(c.call, c.call.resume())
+	c.ended()
+}
+
+// ended ends the call.
+func (c *client) ended() {
+	k := c.call
+	c.simple = k.whole() && k.rep.BytesOut <= simpleBody
+	c.next = k.end()
 	if c.srv.closing.Load() && c.next == toRead {
 		c.next = toLinger
 	}
@@ -447,9 +526,7 @@ func (c *client) close() {
 // destroy closes the connection so that the client sees that its answer is not
 // whole.
 func (c *client) destroy() {
-	if l, ok := c.conn.(interface{ SetLinger(int) error }); ok {
-		_ = l.SetLinger(0) // then it is only closed
-	}
+	resetOnClose(c.conn)
 	c.call = nil // nobody knows what state it is in
 	c.mu.Lock()
 	l := c.link
@@ -459,4 +536,20 @@ func (c *client) destroy() {
 		l.conn.Close()
 	}
 	c.conn.Close()
+}
+
+// resetOnClose has the other side see a reset when c is closed, where that can
+// be.
+func resetOnClose(c net.Conn) {
+	for {
+		if l, ok := c.(interface{ SetLinger(int) error }); ok {
+			_ = l.SetLinger(0) // then it is only closed
+			return
+		}
+		inner, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return
+		}
+		c = inner.NetConn()
+	}
 }

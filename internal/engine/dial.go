@@ -92,7 +92,7 @@ func (e *endpoint) reach(ctx context.Context, network string) (net.Conn, error) 
 		c, err := e.cfg.Dial(try, network, a.String())
 		cancel()
 		if err == nil {
-			return newCellConn(c, e), nil
+			return newCellConn(newSocket(c), e), nil
 		}
 		errs = errors.Join(errs, err)
 		if ctx.Err() != nil {

@@ -95,6 +95,9 @@ func (e *endpoint) transport(http1, http2, clear2 bool) *http.Transport {
 // closeIdle closes the connections that carry nothing.
 func (e *endpoint) closeIdle() {
 	e.links.closeIdle()
+	for _, l := range e.pool.all.allLoops() {
+		l.post(func() { l.closeIdle(e) })
+	}
 	e.plain.CloseIdleConnections()
 	e.switchable.CloseIdleConnections()
 	e.grpc.CloseIdleConnections()

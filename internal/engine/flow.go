@@ -53,6 +53,15 @@ func (f *flow) init(c net.Conn) {
 	}
 }
 
+// again makes f ready to read its connection where that has a place in the
+// runtime's poller anew.
+func (f *flow) again() {
+	f.fd = -1
+	if f.raw, _ = rawConns(f.conn); f.raw != nil {
+		f.step = f.advance
+	}
+}
+
 // run reads until t wants no more, which is no error.
 func (f *flow) run(t taker) error {
 	_, f.trusts = t.(*client)

@@ -21,6 +21,11 @@ func rawConns(c net.Conn) (own, below syscall.RawConn) {
 	}
 	for {
 		switch inner := c.(type) {
+		case *socket:
+			if below = inner.lasting(); !secure {
+				own = descriptorOf(inner)
+			}
+			return own, below
 		case *net.TCPConn, *net.UnixConn:
 			below = descriptorOf(inner)
 			if !secure {

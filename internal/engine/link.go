@@ -13,6 +13,20 @@ type link struct {
 	e    *endpoint
 	used bool      // it carried a request before
 	idle time.Time // since when it carries none
+
+	sock *socket // set once a loop has had it
+	loop *loop   // that has it, or nil
+	call *Call   // which the loop waits for over it
+}
+
+// keep keeps a link that has carried a request for the next one.
+func (l *link) keep(now time.Time) {
+	l.used, l.idle = true, now
+	if l.loop != nil {
+		l.loop.keep(l)
+		return
+	}
+	l.e.links.put(l)
 }
 
 // A links keeps the links to an endpoint that carry nothing, and lends the one
@@ -41,8 +55,7 @@ func (s *links) take() *link {
 }
 
 // put keeps a link for the next request.
-func (s *links) put(l *link, now time.Time) {
-	l.used, l.idle = true, now
+func (s *links) put(l *link) {
 	s.mu.Lock()
 	if len(s.all) >= s.e.cfg.Limits.IdleConns || s.e.gone.Load() {
 		s.mu.Unlock()

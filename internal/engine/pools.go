@@ -23,6 +23,9 @@ type Pools struct {
 	cells atomic.Pointer[map[cellway.CellID]*Pool] // read by requests
 
 	mu sync.Mutex // held by whoever replaces cells
+
+	looping sync.Mutex
+	loops   []*loop // which have connections to cells
 }
 
 // New returns Pools without cells. It starts nothing: see [Pools.Run].
@@ -134,6 +137,28 @@ func (p *Pools) makeRoom() {
 	if by != nil {
 		by.closeIdle()
 	}
+}
+
+// addLoop takes in that a loop has connections to cells, and dropLoop that it has
+// none any more.
+func (p *Pools) addLoop(l *loop) {
+	p.looping.Lock()
+	defer p.looping.Unlock()
+	if !slices.Contains(p.loops, l) {
+		p.loops = append(slices.Clone(p.loops), l)
+	}
+}
+
+func (p *Pools) dropLoop(l *loop) {
+	p.looping.Lock()
+	defer p.looping.Unlock()
+	p.loops = slices.DeleteFunc(slices.Clone(p.loops), func(other *loop) bool { return other == l })
+}
+
+func (p *Pools) allLoops() []*loop {
+	p.looping.Lock()
+	defer p.looping.Unlock()
+	return p.loops
 }
 
 // buffers lends out buffers for bodies.

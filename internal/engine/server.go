@@ -44,6 +44,12 @@ type ServerConfig struct {
 	// told.
 	State func(c net.Conn, s http.ConnState) (goOn bool)
 
+	// Loops is how many event loops serve what is simple: whole requests over
+	// cleartext, which can be sent at once. Each of them keeps a core busy when
+	// there is enough to do. They need a Handler that is a [Stepper], listeners
+	// that are [Movable], and Linux. If zero, every connection has a goroutine.
+	Loops int
+
 	// Log is for faults of the server, never for single requests. If nil,
 	// nothing is logged.
 	Log *slog.Logger
@@ -61,7 +67,11 @@ type Server struct {
 	other  *handedOver
 	date   dater
 
+	stepper Stepper // the handler, if there are loops
+
 	mu        sync.Mutex
+	loops     []*loop
+	turn      int
 	listeners map[net.Listener]struct{}
 	clients   map[*client]struct{}
 	sweeping  bool
@@ -106,6 +116,7 @@ func (s *Server) Serve(l net.Listener) error {
 		return ErrServerClosed
 	}
 	defer s.unlisten(l)
+	s.startLoops()
 	pause := time.Duration(0)
 	for {
 		c, err := l.Accept()
@@ -163,7 +174,7 @@ func (s *Server) take(conn net.Conn) {
 	s.clients[c] = struct{}{}
 	s.sweepLaterLocked()
 	s.mu.Unlock()
-	go c.serve()
+	go c.serve(toRead)
 }
 
 // forget takes a connection out that has ended or was handed over.
@@ -171,6 +182,9 @@ func (s *Server) forget(c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, c)
+	if len(s.clients) == 0 && s.closing.Load() {
+		s.endLoopsLocked()
+	}
 	if len(s.clients) == 0 && s.gone != nil {
 		close(s.gone)
 		s.gone = nil
@@ -220,6 +234,7 @@ func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
 	}
 	ch := s.gone
 	if len(s.clients) == 0 {
+		s.endLoopsLocked()
 		close(s.gone)
 		s.gone = nil
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -159,6 +160,16 @@ func (d *daemon) serveAdmin(fail context.CancelCauseFunc) {
 	d.ServeAdmin(d.admin, d.adminHandler(d.registry(), loopback), d.log, fail)
 }
 
+// loops returns how many event loops serve clients, and makes room for them: a
+// loop that is busy keeps a processor of Go's for itself, so that all else needs
+// those that there were.
+func (d *daemon) loops() int {
+	if d.s.loops > 0 {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + d.s.loops)
+	}
+	return d.s.loops
+}
+
 // servePublic serves clients once there is a map, or after a while without one.
 func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) {
 	srv := &http.Server{Handler: d.rt, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
@@ -168,7 +179,7 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	var running sync.WaitGroup
 	servers, serve := []router.Server{srv}, srv.Serve
 	if d.s.http1 == "engine" {
-		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Log: d.log})
+		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Loops: d.loops(), Log: d.log})
 		d.gate.Ask = own.Rest
 		servers, serve = []router.Server{own, srv}, own.Serve
 		running.Go(func() {
@@ -180,9 +191,9 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	for _, l := range d.public {
 		var checked net.Listener
 		if l.TLS {
-			checked = d.checker.ListenTLS(d.gate.Listen(l, nil), serving.ServerTLS(d.serverCerts, d.s.tlsMin))
+			checked = d.checker.ListenTLS(d.gate.Listen(l, nil), serving.ServerTLS(d.serverCerts, d.s.tlsMin, nil, false))
 		} else {
-			checked = d.checker.Listen(d.gate.Listen(l, full))
+			checked = d.checker.Listen(d.gate.Listen(engine.Movable(l), full))
 		}
 		running.Go(func() {
 			select {

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// A loop serves the connections of many clients, and those to cells that carry
+// their requests, on one goroutine with a poller of its own. It does what never
+// waits: it reads whole requests, sends them, and passes answers on. For all
+// else a connection leaves the loop and has a goroutine, as it had at first, and
+// comes back when it is simple again.
+//
+// What makes it cheap is memory. While a request is with its cell, a goroutine
+// holds a stack, and with some hundreds of them in turn every step finds its
+// stack out of the cache.
+type loop struct {
+	srv   *Server
+	ep    int
+	bell  int // wakes it
+	slots []slot
+	gen   uint32
+	links map[*endpoint]*[]*link // that carry nothing; the one used last is the last
+	again []*client              // to be read on, in turn
+	spawn bool                   // a goroutine was started
+
+	mu     sync.Mutex
+	inbox  []func()
+	spare  []func()
+	asleep atomic.Bool
+	done   chan struct{}
+	over   bool // it ends
+}
+
+// A slot says whose a descriptor is.
+type slot struct {
+	gen uint32
+	c   *client
+	l   *link
+}
+
+const (
+	loopEvents = 128
+	// readsInTurn is how many buffers a client may fill before others have
+	// their turn.
+	readsInTurn = 8
+
+	edgeTriggered = 1 << 31
+	eventMask     = syscall.EPOLLIN | syscall.EPOLLRDHUP | edgeTriggered
+)
+
+// newLoop returns a loop that does not run yet.
+func newLoop(s *Server) (*loop, error) {
+	ep, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	bell, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errno != 0 {
+		syscall.Close(ep)
+		return nil, errno
+	}
+	l := &loop{srv: s, ep: ep, bell: int(bell), links: map[*endpoint]*[]*link{}, done: make(chan struct{})}
+	if err := l.watch(l.bell, slot{}); err != nil {
+		syscall.Close(ep)
+		syscall.Close(l.bell)
+		return nil, err
+	}
+	return l, nil
+}
+
+// startLoops starts the loops that are to run, once.
+func (s *Server) startLoops() {
+	step, ok := s.cfg.Handler.(Stepper)
+	if !ok || s.cfg.Loops <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loops != nil || s.closing.Load() {
+		return
+	}
+	s.stepper = step
+	for range s.cfg.Loops {
+		l, err := newLoop(s)
+		if err != nil {
+			s.cfg.Log.Warn("an event loop could not be started", "error", err)
+			break
+		}
+		s.loops = append(s.loops, l)
+		go l.run()
+	}
+}
+
+// endLoopsLocked ends the loops. No connection of a client is left.
+func (s *Server) endLoopsLocked() {
+	for _, l := range s.loops {
+		l.post(func() { l.over = true })
+	}
+	s.loops = nil
+}
+
+// loopFor returns the loop for the next connection, or nil.
+func (s *Server) loopFor() *loop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.loops) == 0 {
+		return nil
+	}
+	s.turn++
+	return s.loops[s.turn%len(s.loops)]
+}
+
+// watch has the poller tell of a descriptor.
+func (l *loop) watch(fd int, s slot) error {
+	for fd >= len(l.slots) {
+		l.slots = append(l.slots, make([]slot, max(64, len(l.slots)))...)
+	}
+	l.gen++
+	s.gen = l.gen
+	l.slots[fd] = s
+	ev := syscall.EpollEvent{Events: eventMask, Fd: int32(fd), Pad: int32(s.gen)}
+	return syscall.EpollCtl(l.ep, syscall.EPOLL_CTL_ADD, fd, &ev)
+}
+
+// unwatch takes a descriptor out, which stays open.
+func (l *loop) unwatch(fd int) {
+	l.slots[fd] = slot{}
+	_ = syscall.EpollCtl(l.ep, syscall.EPOLL_CTL_DEL, fd, &syscall.EpollEvent{}) // it is there
+}
+
+// post has the loop call f.
+func (l *loop) post(f func()) {
+	l.mu.Lock()
+	l.inbox = append(l.inbox, f)
+	l.mu.Unlock()
+	if l.asleep.Load() && l.asleep.Swap(false) {
+		one := uint64(1)
+		_, _ = writeEvent(l.bell, (*[8]byte)(unsafe.Pointer(&one))[:]) // it is full only if the loop was told already
+	}
+}
+
+// writeEvent writes to a descriptor that is no socket.
+func writeEvent(fd int, b []byte) (int, error) { return syscall.Write(fd, b) }
+
+// run serves until the server has ended.
+func (l *loop) run() {
+	defer close(l.done)
+	defer l.end()
+	events := make([]syscall.EpollEvent, loopEvents)
+	next := time.Now().Add(time.Second)
+	for !l.over {
+		n := l.poll(events, 0)
+		if n == 0 && len(l.again) == 0 {
+			l.asleep.Store(true)
+			if !l.posted() {
+				n = l.poll(events, time.Until(next))
+			}
+			l.asleep.Store(false)
+		}
+		for i := range n {
+			l.event(&events[i])
+		}
+		for k := len(l.again); k > 0; k-- {
+			c := l.again[0]
+			l.again = append(l.again[:0], l.again[1:]...)
+			l.guard(c, func() { l.read(c) })
+		}
+		l.takePosts()
+		if l.spawn {
+			l.spawn = false
+			runtime.Gosched() // it is first in line here
+		}
+		if now := time.Now(); !now.Before(next) {
+			l.reap(now)
+			next = now.Add(time.Second)
+		}
+	}
+}
+
+// poll asks the poller for events, and waits so long for them.
+func (l *loop) poll(events []syscall.EpollEvent, wait time.Duration) int {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(events)))
+	var n uintptr
+	var errno syscall.Errno
+	if wait <= 0 {
+		n, _, errno = syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.ep), at, uintptr(len(events)), 0, 0, 0)
+	} else {
+		n, _, errno = syscall.Syscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.ep), at, uintptr(len(events)), uintptr(wait/time.Millisecond+1), 0, 0)
+	}
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+func (l *loop) posted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.inbox) > 0
+}
+
+func (l *loop) takePosts() {
+	for {
+		l.mu.Lock()
+		all := l.inbox
+		l.inbox = l.spare[:0]
+		l.mu.Unlock()
+		if len(all) == 0 {
+			l.spare = all
+			return
+		}
+		for i, f := range all {
+			f()
+			all[i] = nil
+		}
+		l.spare = all
+	}
+}
+
+func (l *loop) event(ev *syscall.EpollEvent) {
+	fd := int(ev.Fd)
+	if fd == l.bell {
+		var b [8]byte
+		_, _ = syscall.Read(fd, b[:])
+		return
+	}
+	s := &l.slots[fd]
+	if s.gen != uint32(ev.Pad) {
+		return // it was another connection's
+	}
+	switch {
+	case s.c != nil:
+		c := s.c
+		l.guard(c, func() { l.readable(c, ev.Events) })
+	case s.l != nil:
+		l.answered(s.l)
+	}
+}
+
+// guard calls f, and ends the connection of a client whose handler panics.
+func (l *loop) guard(c *client, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler {
+				l.srv.cfg.Log.Error("panic while serving a client", "panic", p, "stack", string(debug.Stack()))
+			}
+			if k := c.call; k != nil {
+				if k.flight.l != nil {
+					k.leaveGate()
+					k.flight.l.e.leave()
+					k.flight = flight{}
+				}
+				l.srv.stepper.DropCall(k)
+			}
+			c.pending = false
+			c.destroy()
+		}
+	}()
+	f()
+}
+
+// end closes what is left: connections to cells that carry nothing.
+func (l *loop) end() {
+	for e := range l.links {
+		e.pool.all.dropLoop(l)
+		l.closeIdle(e)
+	}
+	l.takePosts()
+	syscall.Close(l.ep)
+	syscall.Close(l.bell)
+}

@@ -1,0 +1,19 @@
+//go:build !linux
+
+package engine
+
+// A loop serves many connections on one goroutine. There are none here.
+type loop struct{}
+
+func (*loop) post(func())         {}
+func (*loop) closeIdle(*endpoint) {}
+func (*loop) keep(*link)          {}
+func (s *Server) startLoops()     {}
+func (s *Server) endLoopsLocked() {}
+func (c *client) joins() bool     { return false }
+func (c *client) join() bool      { return false }
+func (c *client) stepCall()       {}
+
+// Start begins to send the call to its cell if a loop has its connection. None
+// has here, so it returns [Stuck].
+func (k *Call) Start(*Pool, *Options) Step { return Stuck }

@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"io"
+	"os"
+	"syscall"
+)
+
+// joins reports whether the connection, which has a goroutine, should go to a
+// loop: it is idle, and its last call would have been served there.
+func (c *client) joins() bool {
+	return c.simple && c.sock != nil && c.loop == nil && !c.srv.closing.Load() && (c.call == nil || c.call.in.empty())
+}
+
+// join gives the connection to a loop, and reports whether it has.
+func (c *client) join() bool {
+	l := c.srv.loopFor()
+	if l == nil {
+		c.sock = nil // nor will there be one
+		return false
+	}
+	if c.call != nil {
+		c.quiet()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.late || c.doomed || expiry(c.over.Load()) != notExpired {
+		return false
+	}
+	fd, ok := c.sock.leave(func() { l.post(func() { l.attend(c) }) })
+	if !ok {
+		c.sock = nil
+		return false
+	}
+	c.loop, c.simple = l, false
+	c.raw, c.fd = nil, fd
+	l.post(func() { l.add(c) })
+	return true
+}
+
+// add takes in a connection that has joined.
+func (l *loop) add(c *client) {
+	if err := l.watch(c.fd, slot{c: c}); err != nil {
+		l.promote(c, toRead)
+		return
+	}
+	l.attend(c)
+}
+
+// attend does what others have asked for: see socket.
+func (l *loop) attend(c *client) {
+	if c.loop != l {
+		return
+	}
+	closed, late := c.sock.wants()
+	switch {
+	case c.pending && c.call.cause() != nil, c.pending && closed:
+		if closed {
+			c.cut(errClientReset)
+		}
+		l.lose(c.call, false, os.ErrDeadlineExceeded)
+	case c.pending:
+	case closed:
+		l.discard(c)
+	case late:
+		c.failed(os.ErrDeadlineExceeded)
+		if c.next == toRead {
+			l.read(c)
+			return
+		}
+		l.act(c)
+	}
+}
+
+// readable takes in what the poller says of a client's connection.
+func (l *loop) readable(c *client, events uint32) {
+	switch {
+	case !c.pending:
+		l.read(c)
+	case events&(syscall.EPOLLERR|syscall.EPOLLHUP) != 0:
+		c.ready = true
+		c.cut(errClientReset)
+	default:
+		c.ready = true // it is read when its call has ended
+	}
+}
+
+// read reads what a client has sent, and serves it.
+func (l *loop) read(c *client) {
+	if c.loop != l || c.pending {
+		return
+	}
+	c.ready = false
+	for range readsInTurn {
+		if c.call == nil {
+			c.call = l.srv.lease(c)
+		}
+		space := c.call.in.space()
+		n, err := readDescriptor(c.fd, space)
+		switch {
+		case n > 0:
+			c.call.in.end += n
+			c.ready = n == len(space)
+			if !c.advance() {
+				l.act(c)
+				return
+			}
+			if !c.ready {
+				c.quiet()
+				return
+			}
+		case err == errAgain:
+			c.quiet()
+			return
+		default:
+			if err == nil {
+				err = io.EOF
+			}
+			c.failed(err)
+			l.act(c)
+			return
+		}
+	}
+	l.again = append(l.again, c)
+}
+
+// stepCall serves the call that has begun as far as that takes no waiting.
+func (c *client) stepCall() {
+	if c.rested.Load() && !c.wake() {
+		c.next = toDestroy
+		return
+	}
+	switch c.srv.stepper.StepCall(c.call) {
+	case Served:
+		c.ended()
+	case Sent:
+		c.next, c.pending = toWait, true
+	default:
+		c.next = toResume
+	}
+}
+
+// act does what is next for a connection that does not just read on.
+func (l *loop) act(c *client) {
+	switch {
+	case c.next == toWait:
+	case len(c.stuck) > 0:
+		l.promote(c, c.next)
+	case c.next == toRead:
+		l.proceed(c)
+	case c.next == toClose:
+		c.close()
+		l.discard(c)
+	case c.next == toDestroy:
+		c.destroy()
+		l.discard(c)
+	default:
+		l.promote(c, c.next)
+	}
+}
+
+// proceed goes on after a call.
+func (l *loop) proceed(c *client) {
+	if c.next != toRead || len(c.stuck) > 0 {
+		l.act(c)
+		return
+	}
+	if c.call != nil && !c.call.in.empty() && !c.advance() {
+		l.act(c)
+		return
+	}
+	if c.ready {
+		l.again = append(l.again, c)
+		return
+	}
+	c.quiet()
+}
+
+// discard forgets a connection that is closed.
+func (l *loop) discard(c *client) {
+	if c.loop != l {
+		return
+	}
+	l.unwatch(c.fd)
+	c.sock.drop()
+	c.loop, c.fd = nil, -1
+	if c.call != nil {
+		l.srv.giveBack(c.call)
+		c.call = nil
+	}
+	c.conn.Close() // those around it have to know
+	l.srv.forget(c)
+}
+
+// promote gives the connection a goroutine, which begins with that.
+func (l *loop) promote(c *client, first action) {
+	if l.slots[c.fd].c == c {
+		l.unwatch(c.fd)
+	}
+	c.mu.Lock()
+	err := c.sock.enter()
+	c.loop, c.simple = nil, false
+	c.again()
+	c.mu.Unlock()
+	if c.call != nil {
+		c.call.fd = -1
+	}
+	if err != nil {
+		l.srv.cfg.Log.Warn("a client's connection is lost", "error", err)
+	}
+	l.spawn = true
+	go c.serve(first)
+}

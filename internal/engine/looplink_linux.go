@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"io"
+	"slices"
+	"time"
+)
+
+// take returns a link to e that the loop has, or nil.
+func (l *loop) take(e *endpoint) *link {
+	idle := l.links[e]
+	if idle == nil {
+		if e.scheme == "https" {
+			return nil // TLS has a goroutine
+		}
+		idle = new([]*link)
+		l.links[e] = idle
+		e.pool.all.addLoop(l)
+	}
+	if n := len(*idle) - 1; n >= 0 {
+		ln := (*idle)[n]
+		(*idle)[n] = nil
+		*idle = (*idle)[:n]
+		return ln
+	}
+	for {
+		ln := e.links.take()
+		if ln == nil || l.adopt(ln) {
+			return ln
+		}
+	}
+}
+
+// adopt makes a link the loop's, or closes it.
+func (l *loop) adopt(ln *link) bool {
+	s := socketOf(ln.conn)
+	if s == nil {
+		ln.conn.Close()
+		return false
+	}
+	fd, ok := s.leave(func() { l.post(func() { l.attendLink(ln) }) })
+	if !ok {
+		ln.conn.Close()
+		return false
+	}
+	ln.sock, ln.loop, ln.raw, ln.fd = s, l, nil, fd
+	var one [1]byte
+	if _, err := readDescriptor(fd, one[:]); err != errAgain || l.watch(fd, slot{l: ln}) != nil {
+		ln.conn.Close()
+		return false
+	}
+	return true
+}
+
+// attendLink closes a link that somebody has closed.
+func (l *loop) attendLink(ln *link) {
+	if ln.loop != l {
+		return
+	}
+	if closed, _ := ln.sock.wants(); closed {
+		l.unwatch(ln.fd)
+		ln.sock.drop()
+		ln.loop, ln.fd = nil, -1
+	}
+}
+
+// letGo gives a link a place in the runtime's poller again.
+func (l *loop) letGo(ln *link) error {
+	l.unwatch(ln.fd)
+	ln.loop, ln.call = nil, nil
+	err := ln.sock.enter()
+	ln.again()
+	return err
+}
+
+// keep keeps a link for the next request.
+func (l *loop) keep(ln *link) {
+	idle := l.links[ln.e]
+	if idle == nil || len(*idle) >= l.share(ln.e) || ln.e.gone.Load() {
+		ln.conn.Close()
+		return
+	}
+	*idle = append(*idle, ln)
+}
+
+// share returns how many links to e the loop may keep.
+func (l *loop) share(e *endpoint) int {
+	return max(1, e.cfg.Limits.IdleConns/max(1, l.srv.cfg.Loops))
+}
+
+// reap closes links that were idle for too long.
+func (l *loop) reap(now time.Time) {
+	for e, idle := range l.links {
+		most := e.cfg.Timeouts.IdleConn
+		n := 0
+		for n < len(*idle) && (e.gone.Load() || most > 0 && now.Sub((*idle)[n].idle) >= most) {
+			(*idle)[n].conn.Close()
+			n++
+		}
+		*idle = slices.Delete(*idle, 0, n)
+		if len(*idle) == 0 && e.gone.Load() {
+			delete(l.links, e)
+		}
+	}
+}
+
+// closeIdle closes the links to e that carry nothing.
+func (l *loop) closeIdle(e *endpoint) {
+	if idle := l.links[e]; idle != nil {
+		for _, ln := range *idle {
+			ln.conn.Close()
+		}
+		clear(*idle)
+		*idle = (*idle)[:0]
+	}
+}
+
+// answered takes in that there is something to read from a cell.
+func (l *loop) answered(ln *link) {
+	k := ln.call
+	if k == nil {
+		// It has been closed, or says something that nobody asked for.
+		if idle := l.links[ln.e]; idle != nil {
+			if i := slices.Index(*idle, ln); i >= 0 {
+				*idle = slices.Delete(*idle, i, i+1)
+				ln.conn.Close()
+			}
+		}
+		return
+	}
+	l.guard(k.c, func() { l.step(k, ln) })
+}
+
+// step reads on of an answer.
+func (l *loop) step(k *Call, ln *link) {
+	if k.flight.stage == flightHead {
+		if !l.readHead(k, ln) {
+			return
+		}
+	}
+	b := &k.answer
+	for !b.done {
+		if len(k.c.stuck) > 0 || b.werr != nil || b.bad != OK {
+			l.resume(k, flightBody, nil)
+			return
+		}
+		space := b.space()
+		n, err := readDescriptor(ln.fd, space)
+		switch {
+		case n > 0:
+			if b.took(n) && n < len(space) && len(k.c.stuck) == 0 {
+				b.quiet()
+				return
+			}
+		case err == nil:
+			l.resume(k, flightBody, io.EOF)
+			return
+		case err == errAgain:
+			b.quiet()
+			return
+		default:
+			l.resume(k, flightBody, err)
+			return
+		}
+	}
+	l.finish(k, ln)
+}
+
+// readHead reads the head of an answer and sends it on. It reports whether that
+// has come about.
+func (l *loop) readHead(k *Call, ln *link) bool {
+	for r := &k.reply; ; {
+		space := r.space()
+		n, err := readDescriptor(ln.fd, space)
+		switch {
+		case n > 0:
+			if r.took(n) {
+				if n < len(space) {
+					return false
+				}
+				continue
+			}
+		case err == nil:
+			l.lose(k, false, io.EOF)
+			return false
+		case err == errAgain:
+			r.quiet()
+			return false
+		default:
+			l.lose(k, false, err)
+			return false
+		}
+		break
+	}
+	if k.reply.bad != OK || k.reply.head.Status < 200 {
+		l.resume(k, flightAwait, nil)
+		return false
+	}
+	k.heads(ln.e, k.since)
+	if k.inspect() {
+		l.resume(k, flightSwallow, nil)
+		return false
+	}
+	k.flight.stage = flightBody
+	if !k.sendStart() {
+		k.answer.done = k.answer.done && !k.broken
+		l.finish(k, ln)
+		return false
+	}
+	return true
+}
+
+// finish ends a forwarding whose answer is whole, or can't be.
+func (l *loop) finish(k *Call, ln *link) {
+	c := k.c
+	ln.call = nil
+	k.flight = flight{}
+	k.release(ln)
+	ln.e.leave()
+	k.finish()
+	k.leaveGate()
+	k.pool.count(&k.rep)
+	c.pending = false
+	if !l.srv.stepper.EndCall(k, &k.rep) {
+		k.flight.stage = flightEnded
+		l.promote(c, toResume)
+		return
+	}
+	c.ended()
+	l.proceed(c)
+}

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// errInLoop says that a connection is read and written by its loop alone.
+var errInLoop = errors.New("the connection is in a loop")
+
+// A socket is a connection of TCP that can be moved between the runtime's poller
+// and a loop. While a loop has it, only the loop reads and writes it; the
+// deadlines that others set, and their Close, come to the loop as a call of
+// attend.
+type socket struct {
+	conn atomic.Pointer[net.TCPConn] // nil while a loop has it
+	ends [2]net.Addr                 // local, remote
+
+	mu       sync.Mutex
+	fd       int // while a loop has it
+	attend   func()
+	closed   bool
+	deadline time.Time // of reads, set while a loop has it
+}
+
+// newSocket returns c as one that can be moved, if it can.
+func newSocket(c net.Conn) net.Conn {
+	tc, ok := c.(*net.TCPConn)
+	if !ok {
+		return c
+	}
+	s := &socket{ends: [2]net.Addr{tc.LocalAddr(), tc.RemoteAddr()}, fd: -1}
+	s.conn.Store(tc)
+	return s
+}
+
+// socketOf returns the socket that c sends its bytes over as they are, or nil.
+func socketOf(c net.Conn) *socket {
+	for {
+		switch inner := c.(type) {
+		case *socket:
+			return inner
+		case *cellConn:
+			c = inner.Conn
+		case *tls.Conn:
+			return nil
+		case interface{ NetConn() net.Conn }:
+			c = inner.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// leave takes the connection out of the runtime's poller, and returns its
+// descriptor for a loop, which attend calls to the connection. It returns false
+// if that can't be.
+func (s *socket) leave(attend func()) (fd int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conn.Load()
+	if s.closed || c == nil {
+		return -1, false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return -1, false
+	}
+	var errno syscall.Errno
+	if err := raw.Control(func(old uintptr) {
+		var n uintptr
+		n, _, errno = syscall.Syscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
+		fd = int(n)
+	}); err != nil || errno != 0 {
+		return -1, false
+	}
+	s.conn.Store(nil)
+	c.Close() // the other descriptor keeps the connection
+	s.fd, s.attend, s.deadline = fd, attend, time.Time{}
+	return fd, true
+}
+
+// enter gives the connection back to the runtime's poller. If that fails, the
+// connection is closed.
+func (s *socket) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := os.NewFile(uintptr(s.fd), "socket")
+	s.fd, s.attend = -1, nil
+	c, err := net.FileConn(f) // of another descriptor
+	f.Close()
+	if err != nil {
+		s.closed = true
+		return err
+	}
+	tc := c.(*net.TCPConn)
+	s.conn.Store(tc)
+	if !s.deadline.IsZero() {
+		tc.SetReadDeadline(s.deadline)
+	}
+	if s.closed {
+		return tc.Close()
+	}
+	return nil
+}
+
+// drop closes the descriptor that a loop has.
+func (s *socket) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fd >= 0 {
+		syscall.Close(s.fd)
+	}
+	s.fd, s.attend, s.closed = -1, nil, true
+}
+
+// wants returns what others have asked of the loop: that it closes the
+// connection, or ends its reads.
+func (s *socket) wants() (closed, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed, !s.deadline.IsZero()
+}
+
+// askLocked has the loop attend to the connection.
+func (s *socket) askLocked() {
+	if s.attend != nil {
+		s.attend()
+	}
+}
+
+func (s *socket) Read(p []byte) (int, error) {
+	if c := s.conn.Load(); c != nil {
+		return c.Read(p)
+	}
+	return 0, errInLoop
+}
+
+func (s *socket) Write(p []byte) (int, error) {
+	if c := s.conn.Load(); c != nil {
+		return c.Write(p)
+	}
+	return 0, errInLoop
+}
+
+// Close closes the connection. A loop that has it does so when it comes to it;
+// the other side is told at once.
+func (s *socket) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return net.ErrClosed
+	}
+	s.closed = true
+	if c := s.conn.Load(); c != nil {
+		return c.Close()
+	}
+	_ = syscall.Shutdown(s.fd, syscall.SHUT_RDWR) // it may be gone already
+	s.askLocked()
+	return nil
+}
+
+// CloseWrite ends the writing side.
+func (s *socket) CloseWrite() error {
+	if c := s.conn.Load(); c != nil {
+		return c.CloseWrite()
+	}
+	return errInLoop
+}
+
+// SetLinger is that of a [net.TCPConn].
+func (s *socket) SetLinger(sec int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.conn.Load(); c != nil {
+		return c.SetLinger(sec)
+	}
+	l := syscall.Linger{Onoff: 1, Linger: int32(sec)}
+	return syscall.SetsockoptLinger(s.fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &l)
+}
+
+func (s *socket) LocalAddr() net.Addr  { return s.ends[0] }
+func (s *socket) RemoteAddr() net.Addr { return s.ends[1] }
+
+func (s *socket) SetDeadline(t time.Time) error {
+	if err := s.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return s.SetWriteDeadline(t)
+}
+
+// SetReadDeadline ends reads at t. While a loop has the connection, any t but
+// zero means at once.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.conn.Load(); c != nil {
+		return c.SetReadDeadline(t)
+	}
+	if s.deadline = t; !t.IsZero() {
+		s.askLocked()
+	}
+	return nil
+}
+
+// SetWriteDeadline ends writes at t. A loop's writes do not wait.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	if c := s.conn.Load(); c != nil {
+		return c.SetWriteDeadline(t)
+	}
+	return nil
+}
+
+// SyscallConn returns the descriptor that the connection has at the time, wherever
+// that is. Only its Control is of use while a loop has the connection.
+func (s *socket) SyscallConn() (syscall.RawConn, error) {
+	if c := s.conn.Load(); c != nil {
+		return c.SyscallConn()
+	}
+	return socketRaw{s}, nil
+}
+
+// A socketRaw is the descriptor of a socket, which changes when it is moved.
+type socketRaw struct{ s *socket }
+
+func (r socketRaw) Control(f func(fd uintptr)) error {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if c := r.s.conn.Load(); c != nil {
+		raw, err := c.SyscallConn()
+		if err != nil {
+			return err
+		}
+		return raw.Control(f)
+	}
+	if r.s.fd < 0 {
+		return net.ErrClosed
+	}
+	f(uintptr(r.s.fd))
+	return nil
+}
+
+func (r socketRaw) Read(func(fd uintptr) bool) error  { return errInLoop }
+func (r socketRaw) Write(func(fd uintptr) bool) error { return errInLoop }
+
+// lasting returns the descriptor in a form that outlasts moves.
+func (s *socket) lasting() syscall.RawConn { return socketRaw{s} }
