@@ -58,9 +58,6 @@ type HandsReport struct {
 	Load   []LoadRow   `json:"load"`
 }
 
-// slowTenants is how many tenants are simulated where a way is slow.
-const slowTenants = 2_000
-
 // A change leads from some workers and hands to others.
 type change struct {
 	name    string
@@ -126,7 +123,7 @@ func Hands(ctx context.Context, cfg HandsConfig, run Run) (*HandsReport, error) 
 	r := &HandsReport{Config: cfg}
 	work := 0
 	for _, w := range ways {
-		work += w.tenants(cfg) * w.cost() * (1 + len(changes))
+		work += w.tenants(cfg) * w.cost * (1 + len(changes))
 	}
 	g := run.gauge(work)
 	rows := make([][]HandsRow, len(changes))
@@ -145,17 +142,10 @@ func Hands(ctx context.Context, cfg HandsConfig, run Run) (*HandsReport, error) 
 }
 
 func (w way) tenants(cfg HandsConfig) int {
-	if w.slow {
-		return min(cfg.Tenants, slowTenants)
+	if w.most > 0 {
+		return min(cfg.Tenants, w.most)
 	}
 	return cfg.Tenants
-}
-
-func (w way) cost() int {
-	if w.slow {
-		return 50
-	}
-	return 1
 }
 
 // tally is what one chunk of tenants came to, for one change.
@@ -173,7 +163,7 @@ func (w way) play(ctx context.Context, g *gauge, cfg HandsConfig, changes []chan
 		return LoadRow{}, nil, err
 	}
 	hands := make([]uint16, tenants*k)
-	err = g.each(ctx, tenants, chunk, w.cost(), func(first, end int) {
+	err = g.each(ctx, tenants, chunk, w.cost, func(first, end int) {
 		var room [MaxHand]int
 		for i := first; i < end; i++ {
 			from(room[:k], name("tenant", i))
@@ -198,7 +188,7 @@ func (w way) play(ctx context.Context, g *gauge, cfg HandsConfig, changes []chan
 			return LoadRow{}, nil, err
 		}
 		tallies := make([]tally, (tenants+chunk-1)/chunk)
-		err = g.each(ctx, tenants, chunk, w.cost(), func(first, end int) {
+		err = g.each(ctx, tenants, chunk, w.cost, func(first, end int) {
 			tallies[first/chunk] = c.compare(to, hands, k, first, end)
 		})
 		if err != nil {
@@ -268,7 +258,7 @@ func (r *HandsReport) Page() Page {
 	load := Section{
 		Title: "Tenants on a worker, over the mean", Text: "How evenly they are dealt before any change.",
 		Head: []string{"hands are dealt by", "fewest", "most"},
-		Note: "The Python variants are simulated for fewer tenants, so chance alone spreads them more.",
+		Note: "Ways that are slow to compute are simulated for fewer tenants, so chance alone spreads them more.",
 	}
 	for _, l := range r.Load {
 		load.Rows = append(load.Rows, []string{l.Way, Number(l.Least), Number(l.Most)})

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 )
 
@@ -30,5 +31,13 @@ func TestASimulationCanBeStopped(t *testing.T) {
 	}
 	if _, err := Hands(ctx, HandsConfig{Workers: 20, Hand: 3, Tenants: 100_000}, Run{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Hands: %v, want that it was cancelled", err)
+	}
+}
+
+func TestNamesArePadded(t *testing.T) {
+	for _, i := range []int{0, 7, 42, 999, 1000, 9999, 10_000, 99_999, 100_000, 1_234_567} {
+		if got, want := name("tenant", i), fmt.Sprintf("tenant-%05d", i); got != want {
+			t.Errorf("tenant %d is %q, want %q", i, got, want)
+		}
 	}
 }

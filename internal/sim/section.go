@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -88,8 +87,15 @@ func grouped(s string) string {
 
 func whole(n int) string { return grouped(strconv.Itoa(n)) }
 
-// name of a worker or tenant of a simulation, by number.
-func name(kind string, i int) string { return fmt.Sprintf("%s-%05d", kind, i) }
+// name of a worker or tenant of a simulation, by number, as in tenant-00042.
+func name(kind string, i int) string {
+	var room [32]byte
+	text := append(append(room[:0], kind...), '-')
+	for most := 10_000; most > 1 && i < most; most /= 10 {
+		text = append(text, '0')
+	}
+	return string(strconv.AppendInt(text, int64(i), 10))
+}
 
 // upper writes the first letter large; it must be one of ASCII.
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
