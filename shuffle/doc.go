@@ -25,7 +25,8 @@
 // Each has a test of that name.
 //
 //   - Uniform: each worker, each pair of workers, each hand is dealt equally
-//     often, to the limits of statistics; also for names that hardly differ.
+//     often, to the limits of statistics; also for names that hardly differ. The
+//     p-values are in the lines of "go test -run 'Uniform|Weights|Balanced' -v" with "p =".
 //   - Portable: integers and SHA-256 only. testdata/hrw1_vectors.json holds
 //     vectors for other languages; a change of a hand is a change of major version.
 //   - Stable: to add or remove one worker, or to change its weight, changes at most

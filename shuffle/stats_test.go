@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ const significance = 1e-4
 func fair(t *testing.T, what string, x float64, df int) {
 	t.Helper()
 	p := chiSquareTail(x, float64(df))
-	t.Logf("%s: chi-square %.1f on %d degrees of freedom, p = %.4f", what, x, df, p)
+	t.Logf("%s, %s: chi-square %.1f on %d degrees of freedom, p = %.4f", strings.TrimPrefix(t.Name(), "Test"), what, x, df, p)
 	if !byChance(p) {
 		t.Errorf("%s: chi-square %.1f on %d degrees of freedom has p = %.3g", what, x, df, p)
 	}
