@@ -56,7 +56,9 @@ func alone(queue int, not ...string) string {
 }
 
 // In a set of two with hands of two, what goes in is in the queue where less is
-// left to do. Queues take turns by cost, so the order shows which that was.
+// left to do. Queues take turns by cost, so the order shows which that was. The
+// length of a queue says little of that:
+// https://github.com/kubernetes/enhancements/pull/2810
 func TestPushGoesWhereLeastWorkIsLeft(t *testing.T) {
 	order := func(q *shuffle.Queues[string]) (values []string) {
 		for {
@@ -167,7 +169,8 @@ func TestQueuesShareByCost(t *testing.T) {
 }
 
 // Who was idle for long neither gets all of the next turns nor has to wait for
-// them; and what ran long is paid for.
+// them; and what ran long is paid for. Uneven demand built up debt without an end in
+// https://github.com/kubernetes/kubernetes/issues/95979
 func TestIdleQueuesHaveNoCreditOrDebt(t *testing.T) {
 	q := mustQueues[int](t, shuffle.QueuesConfig{Deck: shuffle.Deck{Of: 2, Hand: 1}})
 	busy, idle := alone(0), alone(1)

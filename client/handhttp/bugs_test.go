@@ -44,8 +44,10 @@ func TestBudgetCountsRetriesThatWait(t *testing.T) {
 	})
 }
 
-// A budget as a share of what is in flight shrank as requests failed.
-// https://github.com/envoyproxy/envoy-mobile/pull/811
+// A budget as a share of what is in flight shrank as requests failed, and was
+// nothing where little is in flight.
+// https://github.com/envoyproxy/envoy-mobile/pull/811,
+// https://github.com/failsafe-go/failsafe-go/issues/106
 func TestBudgetDoesNotShrinkAsRequestsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell(t, 12, 5)
@@ -140,8 +142,9 @@ func TestNotFoundAfterRetryIsHealthy(t *testing.T) {
 	})
 }
 
-// One bad dependency ate the budget that all shared.
-// https://github.com/linkerd/linkerd/issues/737
+// One bad dependency ate the budget that all shared; elsewhere there was none,
+// without a word. https://github.com/linkerd/linkerd/issues/737,
+// https://github.com/awslabs/aws-sdk-rust/issues/1234
 func TestOneTenantsFailuresLeaveBudgetForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell(t, 12, 3)
@@ -269,7 +272,8 @@ func TestCallable(t *testing.T) {
 }
 
 // The winner's body was cut when a winner was known: 3,965 of 524,288 bytes.
-// https://github.com/go-resty/resty/pull/1197
+// https://github.com/go-resty/resty/pull/1197,
+// https://github.com/failsafe-go/failsafe-go/issues/65
 func TestWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell(t, 2, 2)
@@ -373,7 +377,8 @@ func TestHedgesAreFew(t *testing.T) {
 }
 
 // A connection whose packets vanish was used again and again, for 15 minutes.
-// https://github.com/golang/go/issues/39750
+// https://github.com/golang/go/issues/39750,
+// https://github.com/connectrpc/connect-go/issues/829
 func TestDeadHTTP2ConnectionIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell(t, 1, 1)
@@ -478,7 +483,7 @@ func TestBounded(t *testing.T) {
 }
 
 // What was in flight was not counted until it was over, so that a hung
-// member looked idle.
+// member looked idle. https://github.com/zeromicro/go-zero/issues/5011
 func TestWorkInFlightCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell(t, 2, 2)
