@@ -65,7 +65,10 @@ func (x *exchange) send(at int, probe bool) {
 	x.worker = w
 	x.try = hand.Try{Member: &w.Member, N: x.call.Start(), Probe: probe}
 	x.settled, x.began = false, gw.cell.Now()
-	x.options = engine.Options{Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody}
+	x.options = engine.Options{
+		Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody,
+		Patience: x, Once: true,
+	}
 	x.in.Track(x.verdict.Identity.Key, gw.cfg.Cell)
 	w.Enter()
 	x.report = *x.in.Forward(w.pool, &x.options)
@@ -76,6 +79,21 @@ func (x *exchange) send(at int, probe bool) {
 	x.queued += rep.Queued
 	x.bytesIn, x.sent = rep.BytesIn, rep.BytesOut
 }
+
+// Limit returns when the attempt may be left for another one.
+func (x *exchange) Limit() time.Duration {
+	if !x.in.Short() {
+		return 0
+	}
+	if at := x.call.SoftLimit(x.try.N, x.began); at != 0 {
+		return time.Duration(at - x.began)
+	}
+	return 0
+}
+
+// GiveUp reports whether another attempt will follow this one if it is left, and
+// has it paid for. Otherwise its answer, however late, is the best there is.
+func (x *exchange) GiveUp() bool { return x.call.MayFollow(x.try.N, true, x.gw.cell.Now()) }
 
 // What follows an attempt.
 type sequel uint8

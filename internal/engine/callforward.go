@@ -81,7 +81,7 @@ func (k *Call) forward() {
 // finish fills in what is known at the end.
 func (k *Call) finish() {
 	k.rep.BytesIn += k.body.sent.Load()
-	k.rep.AtCell = time.Since(k.since)
+	k.rep.AtCell = k.Now().Sub(k.since)
 }
 
 // leaveGate gives the place among the cell's requests back. It does so once.
@@ -197,10 +197,10 @@ func (k *Call) again(b *lost, fresh *int) bool {
 	k.detach(b.l)
 	b.l.conn.Close()
 	switch {
-	case k.cause() != nil || !b.l.used || !k.body.rewind():
+	case k.cause() != nil || !b.l.used || !k.body.rewind() || k.o.Patience != nil && k.leftIt(false):
 		return false
 	case b.nothing: // the cell had closed it
-	case k.reply.heard || !isSafe(k.head.Method):
+	case k.reply.heard || !isSafe(k.head.Method) || k.o.Once:
 		return false
 	default:
 		*fresh++
@@ -227,14 +227,29 @@ func (k *Call) dial(e *endpoint) (*link, error) {
 // ended.
 func (k *Call) attach(l *link) bool {
 	c := k.c
+	if p := k.o.Patience; p != nil {
+		c.heed(p.Limit())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tracked = true
 	if c.cause != nil {
 		return false
 	}
-	c.link = l
+	c.link, c.patient, c.gaveUp = l, k.o.Patience, false
 	return true
+}
+
+// heed makes soft the limit after which patience is asked.
+func (c *client) heed(soft time.Duration) {
+	c.soft.Store(int64(max(soft, 0)))
+	if soft <= 0 {
+		return
+	}
+	if tick := tickFor(max(soft, 200*time.Millisecond)); c.heeded == 0 || tick < c.heeded {
+		c.heeded = tick
+		c.srv.heed(tick)
+	}
 }
 
 // detach takes that back, and reports whether l was not cut.
@@ -242,8 +257,31 @@ func (k *Call) detach(*link) bool {
 	c := k.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.link = nil
+	c.link, c.patient = nil, nil
 	return c.cause == nil
+}
+
+// leftIt reports whether the wait for an answer over the last link was given up.
+// Nobody will ask again if it is the last time.
+func (k *Call) leftIt(last bool) (gaveUp bool) {
+	c := k.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	gaveUp = c.gaveUp
+	c.gaveUp = gaveUp && !last
+	return gaveUp
+}
+
+// stay ends the question whether to wait: the answer's head is there.
+func (k *Call) stay(l *link) {
+	c := k.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patient = nil
+	if c.gaveUp && c.cause == nil {
+		c.gaveUp = false
+		l.conn.SetDeadline(time.Time{})
+	}
 }
 
 // send sends the request over l and reads the answer's head. If nothing was
@@ -273,7 +311,7 @@ func (k *Call) compose(e *endpoint) {
 	}
 	k.out = k.appendRequest(k.out[:0], e)
 	k.reply.begin(&k.pool.all.buffers)
-	c.enter(atCell, c.srv.now())
+	c.enter(atCell, c.srv.when(k.Now()))
 	k.out = k.body.append(k.out)
 }
 
@@ -303,9 +341,13 @@ var errMalformed = errors.New("the cell's answer can't be read in one way")
 // heads takes in that the answer's head came from e.
 func (k *Call) heads(e *endpoint, now time.Time) {
 	p := k.pool
-	k.rep.FirstByte = time.Since(now)
+	if k.o.Patience != nil {
+		k.stay(k.c.link)
+	}
+	at := k.Now()
+	k.rep.FirstByte = at.Sub(now)
 	k.rep.Status = k.reply.head.Status
-	k.c.enter(atStream, int64(now.Sub(k.c.srv.epoch)+k.rep.FirstByte))
+	k.c.enter(atStream, k.c.srv.when(at))
 	p.answered(e)
 	p.answers.Add(1)
 	p.observe(k.rep.FirstByte)
@@ -328,6 +370,9 @@ func (k *Call) fail(code cellway.Code, status int, err error) {
 // it was sent.
 func (k *Call) failReach(e *endpoint, err error) {
 	cause := k.cause()
+	if k.o.Patience != nil && k.leftIt(true) && cause == nil {
+		cause = errGaveUp
+	}
 	if cause == errFirstByte && e != nil {
 		k.pool.timedOut(e, k.o.Tenant)
 	}
@@ -349,7 +394,7 @@ func (k *Call) failCause(cause error) bool {
 	switch cause {
 	case nil:
 		return false
-	case errWhole, errFirstByte, errCellStalled:
+	case errWhole, errFirstByte, errGaveUp, errCellStalled:
 		k.fail(cellway.CellTimeout, 504, cause)
 	case errClientSlow, errClientStuck:
 		k.fail(cellway.ClientTimeout, 408, cause)

@@ -64,10 +64,11 @@ type client struct {
 	secure bool
 
 	// These belong to the goroutine of the connection.
-	call  *Call // has what was read; nil if nothing was
-	next  action
-	heads bool // a whole head has come
-	one   [1]byte
+	call   *Call // has what was read; nil if nothing was
+	next   action
+	heads  bool // a whole head has come
+	one    [1]byte
+	heeded time.Duration // how often the server looks at all connections for this one's sake; 0: nobody has asked
 
 	// These belong to the goroutine of the connection, or to the loop that has it.
 	sock    *socket // nil: it can't be moved
@@ -84,6 +85,7 @@ type client struct {
 	rested atomic.Bool              // State was told that it is idle, or counts it so
 	limits atomic.Pointer[Timeouts] // of the cell that the call goes to
 	began  atomic.Int64             // the call, if it is limited as a whole
+	soft   atomic.Int64             // when to ask patient; 0: never
 
 	mu      sync.Mutex
 	tracked bool // a call is under way that may be ended, and these are its
@@ -94,8 +96,10 @@ type client struct {
 	cause   error           // why it was ended
 	ctx     context.Context // ends with it; nil: nobody asked for it
 	cancel  context.CancelCauseFunc
-	late    bool // deadlines have been set
-	doomed  bool // and stay
+	patient Patience // of a call that waits for an answer's head; nil: it is not asked any more
+	gaveUp  bool     // it has given up, which is no end of the call
+	late    bool     // deadlines have been set
+	doomed  bool     // and stay
 }
 
 func newClient(s *Server, conn net.Conn, secure bool) *client {

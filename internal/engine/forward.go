@@ -39,6 +39,26 @@ type Options struct {
 	// MaxBody is the size in bytes that the request's body may not exceed.
 	// If zero, there is no limit.
 	MaxBody int64
+
+	// Patience may end the wait for an answer's head before Timeouts.FirstByte
+	// does. If nil, nothing does.
+	Patience Patience
+
+	// Once has a request that was sent in part never sent again, not even over
+	// another connection in place of a used one that broke before any answer.
+	Once bool
+}
+
+// Patience says how long it is worth to wait for an answer's head, as there may be
+// something better to do.
+type Patience interface {
+	// Limit returns how long to wait before GiveUp is asked, counted as
+	// Timeouts.FirstByte is; if not positive, for ever.
+	Limit() time.Duration
+	// GiveUp reports whether to wait no longer: then the request ends as one whose
+	// answer came too late. It is called once for each endpoint that the request was sent
+	// to, by any goroutine. It must not block, nor call anything of the engine.
+	GiveUp() bool
 }
 
 // A Report says what became of a forwarded request.

@@ -131,11 +131,14 @@ func (c *client) judgeCall(now int64, s stage, since int64) (left time.Duration)
 		return time.Hour
 	}
 	limit, cause := time.Duration(-1), error(nil)
+	soft := time.Hour
 	switch s {
 	case atCell:
 		limit, cause = t.FirstByte, errFirstByte
 		if w := c.waits.Load(); w != 0 {
 			since, limit, cause = w, t.ClientBody, errClientSlow
+		} else if c.soft.Load() != 0 {
+			soft = c.ask(now, since)
 		}
 	case atStream:
 		limit, cause = t.Idle, errCellStalled
@@ -160,7 +163,28 @@ func (c *client) judgeCall(now int64, s stage, since int64) (left time.Duration)
 	default:
 		c.cutOn(s)
 	}
-	return left
+	return min(left, soft)
+}
+
+// ask asks whether to wait on for an answer's head, if it is time to, and ends
+// that wait. It returns when to ask.
+func (c *client) ask(now, since int64) (next time.Duration) {
+	if next = time.Duration(c.soft.Load() - (now - since)); next > 0 {
+		return next
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.patient
+	if s, at := c.stage(); s != atCell || at != since || p == nil || c.cause != nil || c.link == nil {
+		return time.Hour
+	}
+	c.patient = nil // it is asked once
+	c.soft.Store(0)
+	if p.GiveUp() {
+		c.gaveUp = true
+		c.link.conn.SetDeadline(past)
+	}
+	return time.Hour
 }
 
 // cut ends the call under way with a cause. The first one counts.

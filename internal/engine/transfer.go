@@ -30,6 +30,7 @@ var (
 	errSwitch     = errors.New("the cell switched protocols unasked")
 	errStatus     = errors.New("the cell's status is none")
 	errDone       = errors.New("the request has ended")
+	errOnce       = errors.New("the connection broke before an answer")
 )
 
 // A kind says which connections a request needs.
@@ -78,6 +79,7 @@ type transfer struct {
 	endp   *endpoint
 	conn   *cellConn // of the last attempt, if it is HTTP/1
 	reused bool
+	wrote  bool // the head was written to conn
 	bodies []*sentBody
 
 	interimMu  sync.Mutex // held while an interim answer is written
@@ -138,7 +140,7 @@ func (t *transfer) run() {
 	if t.kind == grpc {
 		silence = limits.Idle // a stream may be silent for its own reasons
 	}
-	t.watch.start(limits, silence, t.cancel)
+	t.watch.start(limits, silence, t.o.Patience, t.cancel)
 	defer t.watch.stop()
 	if t.hasBody {
 		if t.o.Body != nil {
@@ -238,7 +240,7 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.tried = time.Now()
 	e.enter()
 	t.mu.Lock()
-	t.endp, t.conn, t.reused = e, nil, false
+	t.endp, t.conn, t.reused, t.wrote = e, nil, false, false
 	t.mu.Unlock()
 	t.watch.enter(connecting)
 	tr := e.plain
@@ -307,7 +309,7 @@ func (t *transfer) outRequest(e *endpoint) *http.Request {
 
 // hooks returns what http.Transport tells us.
 func (t *transfer) hooks() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
+	trace := &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.watch.enter(awaiting)
 			c := cellConnOf(i.Conn)
@@ -316,7 +318,13 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.conn, t.reused = c, i.Reused
+			if t.o.Once && t.wrote && t.conn != nil {
+				// net/http sends it once more, over another connection.
+				i.Conn.Close()
+				t.cancel(errOnce)
+				return
+			}
+			t.conn, t.reused, t.wrote = c, i.Reused, false
 			if c != nil {
 				c.begin()
 			}
@@ -325,6 +333,14 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 		Got100Continue:       func() { t.asked.Store(true) },
 		Got1xxResponse:       t.forwardInterim,
 	}
+	if t.o.Once {
+		trace.WroteHeaders = func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.wrote = true
+		}
+	}
+	return trace
 }
 
 // nothingSent reports whether the last attempt found its used connection
@@ -433,7 +449,7 @@ func (t *transfer) failReach(err error) {
 // its body, the caller. It returns false if it was none of these.
 func (t *transfer) failClient(cause error) bool {
 	switch cause {
-	case errWhole, errFirstByte:
+	case errWhole, errFirstByte, errGaveUp:
 		t.fail(cellway.CellTimeout, 504, cause)
 		return true
 	case errClientSlow:

@@ -9,6 +9,7 @@ import (
 // Why a watch ends a request.
 var (
 	errFirstByte    = errors.New("the cell sent no answer head in time")
+	errGaveUp       = errors.New("the cell sent no answer head while that was worth waiting for")
 	errClientSlow   = errors.New("the client sent no more of its body in time")
 	errCellStalled  = errors.New("the answer stood still for too long")
 	errClientStuck  = errors.New("the client did not read its answer for too long")
@@ -34,6 +35,9 @@ type watch struct {
 	epoch  time.Time // the zero of the times below
 	timer  *time.Timer
 
+	patient Patience // while it may be asked; of the timer alone
+	soft    time.Duration
+
 	phase   atomic.Int32
 	moved   atomic.Int64 // when something moved last, or a phase began
 	client  atomic.Int64 // since when the client's body is waited for; 0: it isn't
@@ -41,8 +45,13 @@ type watch struct {
 	stopped atomic.Bool
 }
 
-func (w *watch) start(limits *Timeouts, body time.Duration, end func(error)) {
+func (w *watch) start(limits *Timeouts, body time.Duration, p Patience, end func(error)) {
 	w.limits, w.body, w.end = limits, body, end
+	if p != nil {
+		if w.soft = p.Limit(); w.soft > 0 {
+			w.patient = p
+		}
+	}
 	w.epoch = time.Now()
 	w.timer = time.AfterFunc(endless(-1), w.look)
 	w.timer.Reset(w.period()) // not before look can see the timer
@@ -80,6 +89,9 @@ func (w *watch) period() time.Duration {
 	if w.limits.Whole > 0 {
 		p = min(p, w.limits.Whole)
 	}
+	if w.patient != nil {
+		p = min(p, w.soft)
+	}
 	return p
 }
 
@@ -99,6 +111,18 @@ func (w *watch) look() {
 	if left <= 0 {
 		w.end(cause)
 		return
+	}
+	if w.patient != nil && cause == errFirstByte {
+		soft := w.soft - time.Duration(now-since)
+		if soft > 0 {
+			left = min(left, soft)
+		} else if p := w.patient; true {
+			w.patient = nil // it is asked once
+			if p.GiveUp() && w.phase.Load() == awaiting {
+				w.end(errGaveUp)
+				return
+			}
+		}
 	}
 	w.timer.Reset(min(left, w.period()))
 }
