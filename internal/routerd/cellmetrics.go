@@ -1,9 +1,7 @@
 package routerd
 
 import (
-	"slices"
-	"time"
-
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/cellway/cellway/router"
 )
@@ -17,7 +15,7 @@ func bulkheadFigures(f *telemetry.Figures, cell string, b router.BulkheadStats) 
 	f.Count("cellway_router_cell_refused_total", b.RefusedSaturated, cell, "saturated")
 	f.Count("cellway_router_cell_refused_total", b.RefusedOpen, cell, "open")
 	f.Count("cellway_router_cell_client_gone_total", b.ClientGone, cell)
-	bounds, counted, sum := coarse(b)
+	bounds, counted, sum := serving.Coarse(b.FirstByte.Each)
 	f.Durations("cellway_router_cell_first_byte_seconds", bounds, counted, sum, cell)
 	f.Set("cellway_router_cell_in_flight", float64(b.InFlight), cell)
 	f.Set("cellway_router_cell_pending", float64(b.Pending), cell)
@@ -30,21 +28,6 @@ func bulkheadFigures(f *telemetry.Figures, cell string, b router.BulkheadStats) 
 	for state, n := range states {
 		f.Set("cellway_router_cell_endpoints", float64(n), cell, state)
 	}
-}
-
-// coarse counts the times to a cell's answers in as many buckets as a metric
-// should have.
-func coarse(b router.BulkheadStats) (bounds []time.Duration, counted []uint64, sum time.Duration) {
-	for _, ms := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000} {
-		bounds = append(bounds, time.Duration(ms)*time.Millisecond)
-	}
-	counted = make([]uint64, len(bounds)+1)
-	b.FirstByte.Each(func(top time.Duration, n uint64) {
-		i, _ := slices.BinarySearch(bounds, top)
-		counted[i] += n
-		sum += top * time.Duration(n)
-	})
-	return bounds, counted, sum
 }
 
 func (d *daemon) clientFigures(f *telemetry.Figures) {

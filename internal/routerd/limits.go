@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+
+	"github.com/cellway/cellway/internal/serving"
 )
 
 // What one cell may take of a router where nothing is set.
@@ -12,39 +14,6 @@ const (
 	defaultCellPending  = 1024
 	defaultCellTunnels  = 16384
 )
-
-// Descriptors that a router needs beside those of connections: files, listeners,
-// the sources, clients that are turned away.
-const spareDescriptors = 512
-
-// mostConnections bounds what is derived from a limit that is no limit.
-const mostConnections = 1 << 18
-
-// mostInFlight is how many requests at a time are derived from any limit.
-const mostInFlight = 16384
-
-// connectionsFor returns how many clients' connections a descriptor limit
-// allows. Each may become a tunnel, with one more connection to a cell; and the
-// requests of others, as there may be many on a connection of HTTP/2, have up to
-// one each.
-func connectionsFor(descriptors uint64) int {
-	left := descriptors - min(descriptors, spareDescriptors)
-	if descriptors <= 2*spareDescriptors {
-		return int(max(16, descriptors/4))
-	}
-	return int(min(mostConnections, max(left/3, (left-min(left, mostInFlight))/2)))
-}
-
-// cellConnectionsFor returns how many connections to cells a descriptor limit
-// leaves, those that are idle included.
-func cellConnectionsFor(descriptors uint64, clients int) int {
-	spare := uint64(spareDescriptors)
-	if descriptors <= 2*spareDescriptors {
-		spare = descriptors / 4
-	}
-	taken := spare + uint64(clients)
-	return int(min(3*mostConnections, max(16, descriptors-min(descriptors, taken))))
-}
 
 // limits are those that depend on each other.
 type limits struct {
@@ -61,10 +30,10 @@ type limits struct {
 func (s *settings) limits(descriptors uint64) limits {
 	l := limits{connections: s.maxConnections, inFlight: s.maxInFlight, cellInFlight: s.cellInFlight, cellPending: s.cellPending, cellTunnels: s.cellTunnels}
 	if l.connections == 0 {
-		l.connections = connectionsFor(descriptors)
+		l.connections = serving.ClientConnections(descriptors)
 	}
 	if l.inFlight == 0 {
-		l.inFlight = min(mostInFlight, l.connections)
+		l.inFlight = min(serving.MostInFlight, l.connections)
 	}
 	l.cellInFlight, l.cellPending = min(l.cellInFlight, l.inFlight), min(l.cellPending, l.inFlight)
 	// Requests that wait for a place hold one of the router's, too.
@@ -73,7 +42,7 @@ func (s *settings) limits(descriptors uint64) limits {
 		l.cellPending = min(l.cellPending, half-l.cellInFlight)
 	}
 	l.cellTunnels = min(l.cellTunnels, max(1, l.connections/2))
-	l.cellConnections = cellConnectionsFor(descriptors, l.connections)
+	l.cellConnections = serving.ServerConnections(descriptors, l.connections)
 	return l
 }
 
@@ -82,7 +51,7 @@ func (s *settings) limits(descriptors uint64) limits {
 func (l limits) log(log *slog.Logger, s *settings, descriptors uint64) {
 	all := []any{"descriptors", descriptors, "connections", l.connections, "in_flight", l.inFlight,
 		"cell_in_flight", l.cellInFlight, "cell_pending", l.cellPending, "cell_tunnels", l.cellTunnels, "connections_to_cells", l.cellConnections}
-	if need := l.connections + l.inFlight + l.connections; uint64(need)+spareDescriptors > descriptors && s.maxConnections+s.maxInFlight > 0 {
+	if need := l.connections + l.inFlight + l.connections; uint64(need)+serving.SpareDescriptors > descriptors && s.maxConnections+s.maxInFlight > 0 {
 		log.Warn("limits: more connections are allowed than there may be descriptors for; raise the limit of descriptors, or lower max-connections and max-in-flight", all...)
 	}
 	var less []string

@@ -368,8 +368,8 @@ func (p *process) metric(name, value string) error {
 }
 
 func TestLimitsFollowTheDescriptors(t *testing.T) {
-	for descriptors, want := range map[uint64]int{0: 16, 64: 16, 1024: 256, 4096: 1194, 65536: 24320, 1 << 20: mostConnections, 1 << 60: mostConnections} {
-		if got := connectionsFor(descriptors); got != want {
+	for descriptors, want := range map[uint64]int{0: 16, 64: 16, 1024: 256, 4096: 1194, 65536: 24320, 1 << 20: serving.MostConnections, 1 << 60: serving.MostConnections} {
+		if got := serving.ClientConnections(descriptors); got != want {
 			t.Errorf("%d descriptors allow %d connections, want %d", descriptors, got, want)
 		}
 		s, err := parse(nil, nil, io.Discard)
@@ -379,7 +379,7 @@ func TestLimitsFollowTheDescriptors(t *testing.T) {
 		// All clients, a connection for each as a tunnel, and one for each request.
 		l := s.limits(descriptors)
 		need := uint64(l.connections + l.connections + l.inFlight)
-		if spare := min(spareDescriptors, descriptors/4); descriptors >= 64 && (need+spare > descriptors || uint64(l.connections+l.cellConnections)+spare > descriptors) {
+		if spare := min(serving.SpareDescriptors, descriptors/4); descriptors >= 64 && (need+spare > descriptors || uint64(l.connections+l.cellConnections)+spare > descriptors) {
 			t.Errorf("%d descriptors: %+v may take more", descriptors, l)
 		}
 		if l.cellConnections < l.connections {
@@ -416,7 +416,7 @@ func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
 	if got, want := s.limits(1024), (limits{256, 256, 64, 64, 128, 512}); got != want {
 		t.Errorf("with 1024 descriptors: %+v, want %+v", got, want)
 	}
-	if got, want := s.limits(1<<20), (limits{mostConnections, 16384, 1024, 1024, 16384, 1<<20 - spareDescriptors - mostConnections}); got != want {
+	if got, want := s.limits(1<<20), (limits{serving.MostConnections, 16384, 1024, 1024, 16384, 1<<20 - serving.SpareDescriptors - serving.MostConnections}); got != want {
 		t.Errorf("with many descriptors: %+v, want %+v", got, want)
 	}
 }

@@ -56,11 +56,27 @@ func Addresses(listeners []Listener) (all []string) {
 }
 
 // ServerTLS is how clients are served over TLS from that version on, "1.2" or
-// "1.3", with the first of certs that fits.
-func ServerTLS(certs *Certificates, lowest string) *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.Get}
+// "1.3", with the first of certs that fits. Where authorities are given and
+// named, clients may show a certificate that one of them signed, and must if
+// require says so; which these are is asked at each handshake.
+func ServerTLS(certs *Certificates, lowest string, clients *Authorities, require bool) *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.Get, NextProtos: []string{"h2", "http/1.1"}}
 	if lowest == "1.3" {
 		c.MinVersion = tls.VersionTLS13
+	}
+	if clients == nil || !clients.Named() {
+		return c
+	}
+	c.ClientAuth = tls.VerifyClientCertIfGiven
+	if require {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	c.ClientCAs = clients.Pool()
+	base := c.Clone()
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := base.Clone()
+		now.ClientCAs = clients.Pool()
+		return now, nil
 	}
 	return c
 }
