@@ -120,7 +120,8 @@ type rig struct {
 	gw    *Gateway
 	drop  sync.Map // addresses that don't even take connections, but hang
 
-	client *http.Client
+	client  *http.Client
+	servers []Server
 }
 
 // listed is a list of workers as JSON.
@@ -254,20 +255,26 @@ func (r *rig) relist() {
 	synctest.Wait()
 }
 
-// front serves the gateway at front:80.
+// front serves the gateway at front:80 to routers, and at outside:80 to others.
 func (r *rig) front() (end func()) {
 	srv := &http.Server{Handler: r.gw, Protocols: new(http.Protocols)}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
-	l := fromRouter{r.net.Listen("front:80")}
+	all := []net.Listener{fromRouter{r.net.Listen("front:80")}, r.net.Listen("outside:80")}
 	var serving sync.WaitGroup
 	if !ownPath {
-		serving.Go(func() { srv.Serve(l) })
+		for _, l := range all {
+			serving.Go(func() { srv.Serve(l) })
+		}
+		r.servers = []Server{srv}
 		return func() { srv.Close(); serving.Wait() }
 	}
 	own := r.gw.NewServer(engine.ServerConfig{})
-	serving.Go(func() { own.Serve(l) })
+	for _, l := range all {
+		serving.Go(func() { own.Serve(l) })
+	}
 	serving.Go(func() { srv.Serve(own.HTTP2()) })
+	r.servers = []Server{own, srv}
 	return func() { own.Close(); srv.Close(); serving.Wait() }
 }
 
@@ -281,10 +288,11 @@ type result struct {
 	code   string // of a problem
 }
 
-// A ask is a request of a tenant's, as a router sends it.
+// A question is a request of a tenant's, as a router sends it.
 type question struct {
 	method, path, key, body string
-	header                  http.Header
+	header                  http.Header // nil values take a field away
+	outside                 bool        // it comes from an address that is no router's
 }
 
 // do sends q.
@@ -299,7 +307,11 @@ func (r *rig) do(q question) result {
 	if q.body != "" {
 		body = strings.NewReader(q.body)
 	}
-	req, err := http.NewRequestWithContext(context.Background(), q.method, "http://front"+q.path, body)
+	from := "front"
+	if q.outside {
+		from = "outside"
+	}
+	req, err := http.NewRequestWithContext(context.Background(), q.method, "http://"+from+q.path, body)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -310,7 +322,9 @@ func (r *rig) do(q question) result {
 		req.Header.Set("X-Tenant-Id", string(cellway.Key(q.key).Tenant()))
 	}
 	for name, v := range q.header {
-		req.Header[name] = v
+		if req.Header[name] = v; v == nil {
+			delete(req.Header, name)
+		}
 	}
 	began := time.Now()
 	resp, err := r.client.Do(req)
@@ -320,7 +334,7 @@ func (r *rig) do(q question) result {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	res := result{status: resp.StatusCode, body: string(b), header: resp.Header, took: time.Since(began), err: err}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") && len(b) > 0 {
 		var p struct{ Code string }
 		if err := json.Unmarshal(b, &p); err != nil {
 			r.t.Errorf("a problem that is none: %s", b)

@@ -1,0 +1,178 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/shuffle"
+)
+
+// A Resolver looks names up. A *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	LookupSRV(ctx context.Context, service, proto, name string) (cname string, records []*net.SRV, err error)
+}
+
+// NamesConfig says which name the workers have. Name and Size must be given.
+type NamesConfig struct {
+	// Name is the workers' name. With a Port each of its addresses is a worker,
+	// whose id is the address and the port; without one its SRV records of the
+	// lowest priority are, whose ids are their targets and ports.
+	Name string
+	Port uint16
+
+	// Scheme is that of the workers' endpoints: http or https. If empty, http.
+	Scheme string
+
+	// Size, Sizes and Salt are those of the hands: see [shuffle.Config].
+	Size  int
+	Sizes map[string]int
+	Salt  string
+
+	// Every is how often the name is looked up, jittered by a tenth. If zero, 10
+	// seconds.
+	Every time.Duration
+
+	// Timeout is how long that may take. If zero, 5 seconds.
+	Timeout time.Duration
+
+	// ForgetAfter is how long a worker stays in the list that the name service
+	// does not tell of any more; longer than any restart takes, or tenants whose
+	// requests crash workers walk through the cell. If zero, 2 minutes; if
+	// negative, it goes at once.
+	ForgetAfter time.Duration
+
+	// Keep is the file that the last good list is kept in, for a start with
+	// nobody to ask. If empty, it is kept in memory only.
+	Keep string
+
+	// Resolver looks names up. If nil, net.DefaultResolver.
+	Resolver Resolver
+
+	// Log is told of new lists and of failures. If nil, nothing is logged.
+	Log *slog.Logger
+}
+
+// Names is a [Source] that asks a name service. An empty answer, or an error,
+// leaves the last good list in use; in which order addresses come makes no
+// difference. Only [NewNames] makes useful ones.
+type Names struct {
+	poll
+	cfg     NamesConfig
+	members shuffle.Members   // of Run alone
+	at      map[string]string // endpoints by id; of Run alone
+}
+
+// NewNames returns a source with the list that was kept on disk, if there is one.
+// It asks nobody before Run. The error wraps [cellway.ErrInvalid].
+func NewNames(cfg NamesConfig) (*Names, error) {
+	cfg.Scheme = cmp.Or(cfg.Scheme, "http")
+	switch {
+	case cfg.Name == "":
+		return nil, fmt.Errorf("workers by name: give a name: %w", cellway.ErrInvalid)
+	case cfg.Scheme != "http" && cfg.Scheme != "https":
+		return nil, fmt.Errorf("workers by name %s: scheme %q is neither http nor https: %w", cfg.Name, cfg.Scheme, cellway.ErrInvalid)
+	case cfg.Size < 1:
+		return nil, fmt.Errorf("workers by name %s: hands of %d: give at least 1: %w", cfg.Name, cfg.Size, cellway.ErrInvalid)
+	case cfg.Every < 0 || cfg.Timeout < 0:
+		return nil, fmt.Errorf("workers by name %s: every %v, timeout %v: neither may be negative: %w", cfg.Name, cfg.Every, cfg.Timeout, cellway.ErrInvalid)
+	}
+	cfg.Timeout = span(cfg.Timeout, 5*time.Second)
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	n := &Names{cfg: cfg, at: make(map[string]string)}
+	n.members.ForgetAfter = span(cfg.ForgetAfter, 2*time.Minute)
+	n.begin(cfg.Keep, cfg.Every, cfg.Log)
+	n.ask = n.lookUp
+	if w := n.Current(); w != nil {
+		n.recall(w)
+	}
+	return n, nil
+}
+
+// recall makes the workers of a kept list members.
+func (n *Names) recall(w *Workers) {
+	for _, one := range w.hands.Config().Workers {
+		if n.members.Join(one) == nil { // it was checked
+			n.at[one.ID] = w.endpoints[one.ID].String()
+		}
+	}
+}
+
+// lookUp asks once.
+func (n *Names) lookUp(ctx context.Context) (*Workers, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeout)
+	defer cancel()
+	found, err := n.hosts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look up workers: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("look up workers: %s has none: %w", n.cfg.Name, cellway.ErrNotFound)
+	}
+	now := time.Now()
+	for _, id := range found {
+		if err := n.members.Join(shuffle.Worker{ID: id, Weight: 1}); err != nil {
+			return nil, fmt.Errorf("look up workers: %s: %w", n.cfg.Name, err)
+		}
+		n.at[id] = n.cfg.Scheme + "://" + id
+	}
+	for id := range n.at {
+		if !slices.Contains(found, id) {
+			n.members.Silent(id, now)
+		}
+	}
+	workers := n.members.Workers(now)
+	for id := range n.at {
+		if !slices.ContainsFunc(workers, func(w shuffle.Worker) bool { return w.ID == id }) {
+			delete(n.at, id)
+		}
+	}
+	w, err := NewWorkers(shuffle.Config{Salt: n.cfg.Salt, Size: n.cfg.Size, Sizes: n.cfg.Sizes, Workers: workers}, n.at)
+	if err != nil {
+		return nil, fmt.Errorf("look up workers: %s: %w", n.cfg.Name, err)
+	}
+	if old := n.Current(); old != nil && old.Version() == w.Version() {
+		return nil, nil // the ids are the endpoints
+	}
+	return w, nil
+}
+
+// hosts returns the workers' hosts and ports.
+func (n *Names) hosts(ctx context.Context) (found []string, err error) {
+	if n.cfg.Port != 0 {
+		all, err := n.cfg.Resolver.LookupNetIP(ctx, "ip", n.cfg.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range all {
+			found = append(found, netip.AddrPortFrom(a.Unmap().WithZone(""), n.cfg.Port).String())
+		}
+	} else {
+		_, all, err := n.cfg.Resolver.LookupSRV(ctx, "", "", n.cfg.Name)
+		if err != nil {
+			return nil, err
+		}
+		first := uint16(0xffff)
+		for _, r := range all {
+			first = min(first, r.Priority)
+		}
+		for _, r := range all {
+			if host := strings.ToLower(strings.TrimSuffix(r.Target, ".")); r.Priority == first && host != "" && r.Port != 0 {
+				found = append(found, net.JoinHostPort(host, strconv.Itoa(int(r.Port))))
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}

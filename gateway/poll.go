@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// A poll is a source that asks somebody again and again. What it is told is the
+// list from then on; an error leaves the list as it is.
+type poll struct {
+	kept
+	keeper keeper
+	every  time.Duration
+	log    *slog.Logger
+	ask    func(ctx context.Context) (*Workers, error) // nil, nil: nothing new
+
+	failure string // of the last time; of Run alone
+}
+
+// begin loads what is kept on disk. That it can't be read is no reason not to
+// ask, so it is only logged.
+func (p *poll) begin(path string, every time.Duration, log *slog.Logger) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	p.keeper, p.every, p.log = keeper{path}, span(every, 10*time.Second), log
+	w, err := p.keeper.load()
+	if err != nil {
+		log.Error("starting without the kept list of workers", slog.Any("error", err))
+	}
+	if w != nil {
+		p.put(w)
+	}
+}
+
+// Run is [Source].Run.
+func (p *poll) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		p.turn(ctx)
+		next := p.every
+		if p.Current() == nil {
+			next = min(next, time.Second) // nothing can be served before
+		}
+		timer.Reset(next - next/10 + rand.N(next/5+1))
+	}
+}
+
+// turn asks once.
+func (p *poll) turn(ctx context.Context) {
+	w, err := p.ask(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		if err.Error() != p.failure {
+			p.failure = err.Error()
+			p.log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
+		}
+		return
+	case p.failure != "":
+		p.failure = ""
+		p.log.InfoContext(ctx, "list of workers to be had again")
+	}
+	if w == nil {
+		return
+	}
+	p.put(w)
+	p.log.InfoContext(ctx, "list of workers in use", slog.String("version", w.Version()))
+	if err := p.keeper.save(w); err != nil {
+		p.log.ErrorContext(ctx, "serving on without a kept list of workers", slog.Any("error", err))
+	}
+}
