@@ -22,8 +22,8 @@ func TestShortRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Speeds) != len(peers)*len(shapes) || len(r.Evens) != 5 {
-		t.Errorf("%d speeds, %d counts", len(r.Speeds), len(r.Evens))
+	if len(r.Speeds) != len(peers)*len(shapes) || len(r.Evens) != 5 || len(r.Promised) != 5 {
+		t.Errorf("%d speeds, %d counts, %d that promise", len(r.Speeds), len(r.Evens), len(r.Promised))
 	}
 	for _, s := range r.Speeds {
 		if s.NS <= 0 {
