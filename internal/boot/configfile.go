@@ -30,11 +30,11 @@ func ConfigFile(fs *flag.FlagSet) func(r io.Reader, set func(name, value string)
 				value = "true"
 			}
 			if before, twice := first[name]; twice && !isRepeated(f) {
-				return fmt.Errorf("settings file, line %d: %s is set in line %d already; keep one of them", n, name, before)
+				return fmt.Errorf("line %d: %s is set in line %d already; keep one of them", n, name, before)
 			}
 			first[name] = n
 			if err := set(name, value); err != nil {
-				return fmt.Errorf("settings file, line %d: %w", n, err)
+				return fmt.Errorf("line %d: %w", n, err)
 			}
 		}
 		return lines.Err()

@@ -15,7 +15,6 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/telemetry"
-	"github.com/peterbourgon/ff/v3"
 )
 
 // The exit codes of cellway-control.
@@ -52,11 +51,6 @@ type program struct {
 // errHelp is asked-for help: no failure.
 var errHelp = errors.New("help")
 
-// A usageError is a wrong command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // Main runs cellway-control with args, which lack the program's name, and
 // returns its exit code: 0, 1 if it failed, 2 if the command line is wrong.
 // Output that could not be written is a failure too; if its reader hung up the
@@ -86,14 +80,18 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return exitOK
 		case boot.HungUp(err):
 			return boot.Hung
-		case errors.As(err, new(usageError)):
+		case errors.As(err, new(boot.UsageError)):
 			fmt.Fprintf(last, "cellway-control: %v\nrun \"cellway-control %s -h\" for help\n", err, name)
 			return exitUsage
 		}
 		fmt.Fprintf(last, "cellway-control: %v\n", err)
 		return exitFailed
 	}
-	fmt.Fprintf(stderr, "cellway-control: there is no command %q; run \"cellway-control -h\" for help\n", name)
+	var known []string
+	for _, c := range commands() {
+		known = append(known, c.name)
+	}
+	fmt.Fprintf(stderr, "cellway-control: there is no command %q%s\nrun \"cellway-control -h\" for help\n", name, boot.Meant(name, known, ""))
 	return exitUsage
 }
 
@@ -157,7 +155,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 // version says which build this is.
 func (p *program) version(_ context.Context, args []string) error {
 	if len(args) > 0 {
-		return usageError{fmt.Errorf("version does not take %q", args[0])}
+		return boot.UsageError{Err: fmt.Errorf("version does not take %q", args[0])}
 	}
 	fmt.Fprintln(p.out, "cellway-control", telemetry.ReadBuild())
 	return nil
@@ -172,18 +170,26 @@ func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (C
 	if more != nil {
 		more(fs)
 	}
-	err := ff.Parse(fs, args, ff.WithEnvVarPrefix("CELLWAY_CONTROL"), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(boot.ConfigFile(fs)))
+	err := boot.Parse(fs, "CELLWAY_CONTROL", args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		p.help(name, fs)
 		return Config{}, errHelp
 	case err != nil:
-		return Config{}, usageError{err}
-	case fs.NArg() > 0:
-		return Config{}, usageError{fmt.Errorf("%q is not a setting", fs.Arg(0))}
+		return Config{}, err
+	}
+	if name != "serve" { // somebody waits at the terminal, who reads what the command says
+		given := map[string]bool{}
+		fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		if !given["log-level"] {
+			s.logLevel = slog.LevelWarn
+		}
+		if !given["log-format"] {
+			s.logFormat = "text"
+		}
 	}
 	if s.logFormat != "json" && s.logFormat != "text" {
-		return Config{}, usageError{fmt.Errorf("log-format is %q; give json or text", s.logFormat)}
+		return Config{}, boot.UsageError{Err: fmt.Errorf("log-format is %q; give json or text", s.logFormat)}
 	}
 	s.cfg.LogLines = boot.NewLines(p.err, telemetry.LossOn(s.logFormat))
 	if s.cfg.Log, err = telemetry.NewLog(s.cfg.LogLines, s.logFormat, s.logLevel); err != nil {
@@ -217,8 +223,7 @@ func (p *program) help(name string, fs *flag.FlagSet) {
 		fmt.Fprintf(p.out, "cellway-control %s: %s.\n\nUsage:\n  cellway-control %s %s\n\n", c.name, c.does, c.name, c.usage)
 	}
 	fmt.Fprintln(p.out, "Settings:")
-	fs.SetOutput(p.out)
-	fs.PrintDefaults()
+	boot.WriteSettings(p.out, fs, nil)
 }
 
 func (p *program) serve(ctx context.Context, args []string) error {
@@ -254,7 +259,7 @@ func (p *program) init(ctx context.Context, args []string) error {
 		return err
 	}
 	if cfg.Store == Memory {
-		return usageError{errors.New("a store in memory needs no init")}
+		return boot.UsageError{Err: errors.New("a store in memory needs no init")}
 	}
 	if there, err := exists(cfg.Store); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/store/sqlitestore"
 )
@@ -25,9 +26,9 @@ func (p *program) restore(ctx context.Context, args []string) error {
 	case err != nil:
 		return err
 	case from == "":
-		return usageError{errors.New("name the backup with --from FILE")}
+		return boot.UsageError{Err: errors.New("name the backup with --from FILE")}
 	case cfg.Store == Memory:
-		return usageError{errors.New("a store in memory can't be restored; name a file with --store")}
+		return boot.UsageError{Err: errors.New("a store in memory can't be restored; name a file with --store")}
 	}
 	if err := Restore(ctx, from, cfg); err != nil {
 		return err

@@ -51,3 +51,20 @@ func TestTheShippedSettingsStart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWrongCommandLineEndsWithTwoAndWhatWasMeant(t *testing.T) {
+	for want, args := range map[string][]string{
+		`no command "serv"; did you mean serve?`:           {"serv"},
+		"no setting --lisen; did you mean --listen?":       {"--lisen", ":1"},
+		"--log-level: invalid value":                       {"serve", "--log-level", "loud"},
+		"name the backup with --from FILE":                 {"restore"},
+		"there is no setting --nmae; did you mean --name?": {"token", "--nmae", "x"},
+		"--config: open /no/such/file: no such file":       {"--config", "/no/such/file"},
+		`log-format is "xml"; give json or text`:           {"--log-format", "xml"},
+	} {
+		var out strings.Builder
+		if code := Main(t.Context(), args, io.Discard, &out); code != 2 || !strings.Contains(out.String(), want) {
+			t.Errorf("%q: %d %s, want %s", args, code, out.String(), want)
+		}
+	}
+}

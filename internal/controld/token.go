@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/store/sqlitestore"
 	"github.com/cellway/cellway/routemap"
@@ -40,18 +41,18 @@ func (p *program) token(ctx context.Context, args []string) (err error) {
 	case err != nil:
 		return err
 	case w.name == "":
-		return usageError{errors.New("say whose token it is with --name NAME")}
+		return boot.UsageError{Err: errors.New("say whose token it is with --name NAME")}
 	case w.expires < 0:
-		return usageError{fmt.Errorf("expires is %v; give a time from now, as in 2160h", w.expires)}
+		return boot.UsageError{Err: fmt.Errorf("expires is %v; give a time from now, as in 2160h", w.expires)}
 	case cfg.Store == Memory:
-		return usageError{errors.New("a store in memory is in another process; name a file with --store, or use \"cellway token create\"")}
+		return boot.UsageError{Err: errors.New("a store in memory is in another process; name a file with --store, or use \"cellway token create\"")}
 	}
 	role, err := control.ParseRole(w.role)
 	if err != nil {
-		return usageError{err}
+		return boot.UsageError{Err: err}
 	}
 	if w.routers != "" && role != control.RouterIs {
-		return usageError{fmt.Errorf("routers is for the role router only, not %s", w.role)}
+		return boot.UsageError{Err: fmt.Errorf("routers is for the role router only, not %s", w.role)}
 	}
 	if w.out == "" {
 		t, secret, err := w.make(ctx, cfg, role)

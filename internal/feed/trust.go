@@ -2,7 +2,9 @@ package feed
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 
@@ -49,6 +51,9 @@ func OpenKeyring(path string, log *slog.Logger) (*KeyringFile, error) {
 
 func (k *KeyringFile) read() ([]byte, routemap.Keyring, error) {
 	text, err := k.file(k.path, maxKeyring)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; where the control plane's signing key is, cellway key show prints the line that belongs there", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +66,7 @@ func (k *KeyringFile) read() ([]byte, routemap.Keyring, error) {
 			return text, ring, nil
 		}
 	}
-	return text, nil, fmt.Errorf("%s has no trusted key, so no map could be accepted: %w", k.path, cellway.ErrInvalid)
+	return text, nil, fmt.Errorf("%s has no trusted key, so no map could be accepted; where the control plane's signing key is, cellway key show prints its line: %w", k.path, cellway.ErrInvalid)
 }
 
 // Keyring returns the keys as they are in the file now.

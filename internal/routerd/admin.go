@@ -1,7 +1,10 @@
 package routerd
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/cellway/cellway/internal/feed"
@@ -46,10 +49,41 @@ const adminIndex = `cellway-router
 
 // adminHandler answers people and their tools. It changes nothing.
 func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
-	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: reg, Ready: d.rt.Ready, Profiles: loopback})
+	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: reg, Ready: d.isReady, Profiles: loopback})
 	mux.HandleFunc("GET /map", func(w http.ResponseWriter, _ *http.Request) { serving.JSON(w, d.status()) })
 	mux.Handle("GET /explain", d.rt.ExplainHandler())
 	return mux
+}
+
+// isReady says why the router is not ready, or nil. If it has no map, the reason
+// is with its sources.
+func (d *daemon) isReady() error {
+	err := d.rt.Ready()
+	if err == nil || d.rt.Map() != nil {
+		return err
+	}
+	return withoutMap(d.feed.Status())
+}
+
+// withoutMap says why there is no map: what its sources answered, and what was
+// refused last.
+func withoutMap(st feed.Status) error {
+	why := []string{"there is no map yet"}
+	for _, s := range st.Sources {
+		switch {
+		case s.Error != "":
+			why = append(why, s.Error)
+		case s.Answers == 0:
+			why = append(why, s.Name+" has not answered yet")
+		}
+	}
+	if len(st.Refused) > 0 {
+		why = append(why, fmt.Sprintf("refused from %s, %s: %s", st.Refused[0].Source, st.Refused[0].Reason, st.Refused[0].Message))
+	}
+	if st.KeysError != "" {
+		why = append(why, "keyring: "+st.KeysError)
+	}
+	return errors.New(strings.Join(why, "; "))
 }
 
 func (d *daemon) status() mapStatus {

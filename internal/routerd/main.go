@@ -17,20 +17,10 @@ import (
 )
 
 // Main runs cellway-router with args, which lack the program's name, until ctx
-// ends, and returns its exit code: 0, or 1 with the reason on stderr, or
-// [boot.Hung] if nobody reads what was asked for any more.
+// ends, and returns its exit code: 0, or 1 with the reason on stderr, or 2 if the
+// settings are wrong, or [boot.Hung] if nobody reads what was asked for any more.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := Run(ctx, args, stdout, stderr)
-	if boot.HungUp(err) {
-		return boot.Hung
-	}
-	if err != nil {
-		last := boot.NewLines(stderr, nil) // a reader that is stuck is not waited for
-		fmt.Fprintf(last, "cellway-router: %v\n", err)
-		last.Flush(time.Second)
-		return 1
-	}
-	return 0
+	return boot.Exit("cellway-router", Run(ctx, args, stdout, stderr), stderr)
 }
 
 // Run is [Main] with an error. The log goes to stderr, and to stdout what was
@@ -82,6 +72,9 @@ func (s *settings) checkAll(stdout io.Writer) error {
 		in.creds.Close()
 	}
 	errs := []error{invalid, unread}
+	if wrong, ok := errors.AsType[boot.UsageError](invalid); ok {
+		errs[0] = wrong.Err // this command line is right: it asks for what is wrong
+	}
 	switch err := feed.CheckStore(s.stateDir); {
 	case errors.Is(err, feed.ErrUnwritable):
 		// A router with a map on such a disk serves all the same.

@@ -197,3 +197,17 @@ func TestTrafficOfCells(t *testing.T) {
 
 // want is n, if there was anything at all.
 func want(requests, n int64) int64 { return min(requests, n) }
+
+func TestWithoutAMapIsSaidWhy(t *testing.T) {
+	f := newFleet(t)
+	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer control.Close()
+	p := f.start(f.args("--source", "", "--source", control.URL)...)
+	p.eventually("the reason", func() error {
+		status, body := p.get(p.admin+"/readyz", "")
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, "there is no map yet; GET "+control.URL) || !strings.Contains(body, "401 Unauthorized") {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
+}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/serving"
 )
@@ -64,7 +64,7 @@ type settings struct {
 // flags declares all settings. The order is that of the example file.
 func (s *settings) flags(fs *flag.FlagSet) {
 	second := time.Second
-	fs.String("config", "", "`file` of settings, one \"name value\" a line; the environment (CELLWAY_ROUTER_FLEET…) stands before it, and the command line before both")
+	fs.String("config", "", "`file` of settings")
 	fs.BoolVar(&s.check, "check", false, "read settings, keys, certificates, state folder and the place of the access log, say what is wrong, and exit")
 	fs.BoolVar(&s.version, "version", false, "say which build this is, and exit")
 
@@ -139,11 +139,26 @@ func (s *settings) flags(fs *flag.FlagSet) {
 
 // program is how a router is called.
 var program = serving.Program{
-	Name: "cellway-router", Env: "CELLWAY_ROUTER",
+	Name: "cellway-router", Env: "CELLWAY_ROUTER", Topics: topics, Required: []string{"fleet", "source"},
 	Help: "A router: it finds the key in a request, looks its cell up in the map, and forwards.\n\n" +
 		"Usage:\n  cellway-router [settings]\n\n" +
 		"Examples:\n  cellway-router --config /etc/cellway/router.conf --check\n" +
-		"  cellway-router --fleet shop --source https://control.example:7700 --keyring keyring --state-dir state\n\nSettings:\n",
+		"  cellway-router --fleet shop --source https://control.example:7700 --keyring keyring --state-dir state\n\n" +
+		"Each setting is also a line \"name value\" of the file of --config, and a variable (CELLWAY_ROUTER_FLEET)\nof the environment. The command line stands before the environment, and that before the file.\n\n",
+}
+
+// topics order the settings for those who read them, those first that a router
+// can't be without.
+var topics = []boot.Topic{
+	{Title: "The fleet and its maps", Settings: []string{"fleet", "source", "source-token", "source-ca", "source-cert", "source-key", "keyring", "state-dir", "router-id", "pull-every"}},
+	{Title: "Addresses", Settings: []string{"listen", "listen-tls", "tls-cert", "tls-key", "tls-min", "admin"}},
+	{Title: "This run", Settings: []string{"config", "check", "version"}},
+	{Title: "Clients", Settings: []string{"trusted-proxies", "name", "explain-headers", "no-h2c", "http1", "loops", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
+		"head-timeout", "idle-timeout", "handshake-timeout", "client-body-timeout", "stream-idle-timeout", "request-timeout"}},
+	{Title: "Cells", Settings: []string{"cell-in-flight", "cell-pending", "cell-queue-wait", "cell-tunnels", "cell-idle-connections", "cell-attempts", "cell-connect-timeout", "cell-first-byte-timeout",
+		"breaker-connects", "breaker-timeouts", "breaker-backoff", "breaker-max-backoff", "cell-ca", "cell-cert", "cell-key", "cell-peer", "cell-peer-suffix"}},
+	{Title: "The end", Settings: []string{"drain-wait", "drain-timeout", "drain-spread", "grace"}},
+	{Title: "Logs", Settings: []string{"access-log", "access-log-sample", "log-format", "log-level", "trace-sampled"}},
 }
 
 // parse reads settings from args, environment and file.
@@ -159,7 +174,7 @@ func parse(args, environ []string, stdout io.Writer) (*settings, error) {
 func (s *settings) validate() error {
 	var errs []error
 	bad := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s: %w", key, fmt.Sprintf(format, args...), cellway.ErrInvalid))
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}
 	if s.fleet == "" {
 		bad("fleet", "no name is given; it is in the fleet's settings")
@@ -240,7 +255,10 @@ func (s *settings) validate() error {
 	if s.breakerMaxBackoff < s.breakerBackoff {
 		bad("breaker-max-backoff", "%v is below breaker-backoff, %v", s.breakerMaxBackoff, s.breakerBackoff)
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return boot.UsageError{Err: err}
+	}
+	return nil
 }
 
 // isURL tells a control plane from a file.

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
 )
@@ -132,7 +131,8 @@ func TestSlipsNameTheirSetting(t *testing.T) {
 		args, environ []string
 		want          string
 	}{
-		{args: []string{"--drian-wait", "1s"}, want: "drian-wait"},
+		{args: []string{"--drian-wait", "1s"}, want: "--drian-wait; did you mean --drain-wait?"},
+		{args: []string{"--flet", "shop"}, want: "--flet; did you mean --fleet?"},
 		{args: []string{"--drain-wait", "1"}, want: "drain-wait"},
 		{args: []string{"--max-body", "1 apple"}, want: "max-body"},
 		{args: []string{"--trusted-proxies", "10.0.0.0/99"}, want: "trusted-proxies"},
@@ -140,10 +140,10 @@ func TestSlipsNameTheirSetting(t *testing.T) {
 		{args: []string{"--source", "a,,b"}, want: "source"},
 		{args: []string{"--log-level", "loud"}, want: "log-level"},
 		{args: []string{"serve"}, want: "serve"},
-		{args: file("drian-wait 1s\n"), want: "drian-wait"},
+		{args: file("drian-wait 1s\n"), want: "line 1: there is no setting drian-wait; did you mean drain-wait?"},
 		{args: file("drain-wait soon\n"), want: "drain-wait"},
 		{args: []string{"--config", "/no/such/file"}, want: "/no/such/file"},
-		{environ: []string{"CELLWAY_ROUTER_DRIAN_WAIT=1s"}, want: "CELLWAY_ROUTER_DRIAN_WAIT"},
+		{environ: []string{"CELLWAY_ROUTER_DRIAN_WAIT=1s"}, want: "CELLWAY_ROUTER_DRIAN_WAIT is not a setting; did you mean CELLWAY_ROUTER_DRAIN_WAIT?"},
 	} {
 		if _, err := parse(tt.args, tt.environ, io.Discard); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q, %q: %v, want an error that names %q", tt.args, tt.environ, err, tt.want)
@@ -185,7 +185,7 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 			continue
 		}
 		err = s.validate()
-		if (err == nil) != (len(tt.want) == 0) || err != nil && !errors.Is(err, cellway.ErrInvalid) {
+		if (err == nil) != (len(tt.want) == 0) || err != nil && !errors.As(err, new(boot.UsageError)) {
 			t.Errorf("%q: %v", tt.args, err)
 		}
 		got := map[string]bool{}
@@ -241,5 +241,44 @@ func TestASourceWithoutASchemeIsTold(t *testing.T) {
 		if err := s.validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", source, err, want)
 		}
+	}
+}
+
+// Help is read from the top: each setting is in one topic, and what must be
+// given is marked.
+func TestHelpHasEverySettingOnce(t *testing.T) {
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	new(settings).flags(fs)
+	in := map[string]int{}
+	for _, topic := range topics {
+		for _, name := range topic.Settings {
+			in[name]++
+			if fs.Lookup(name) == nil {
+				t.Errorf("topic %s has %s, which is no setting", topic.Title, name)
+			}
+		}
+	}
+	fs.VisitAll(func(f *flag.Flag) {
+		if in[f.Name] != 1 {
+			t.Errorf("%s is in %d topics", f.Name, in[f.Name])
+		}
+	})
+	var out strings.Builder
+	if code := Main(t.Context(), []string{"-h"}, &out, io.Discard); code != 0 || !strings.Contains(out.String(), "--fleet name (must be given)") || strings.Contains(out.String(), "More settings") {
+		t.Errorf("%d:\n%s", code, out.String())
+	}
+}
+
+func TestWrongCommandLineEndsWithTwo(t *testing.T) {
+	for _, args := range [][]string{{"--flet", "shop"}, {"serve"}, {"--fleet", "shop"}, {"--config", "/no/such/file"}} {
+		var out strings.Builder
+		if code := Main(t.Context(), args, io.Discard, &out); code != 2 || !strings.Contains(out.String(), `run "cellway-router -h" for help`) {
+			t.Errorf("%q: %d: %s", args, code, out.String())
+		}
+	}
+	// A file that is not there may be tomorrow.
+	var out strings.Builder
+	if code := Main(t.Context(), []string{"--fleet", "shop", "--source", "maps", "--keyring", "/no/such/keyring"}, io.Discard, &out); code != 1 || !strings.Contains(out.String(), "cellway key show") {
+		t.Errorf("%d: %s", code, out.String())
 	}
 }

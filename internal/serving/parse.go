@@ -8,9 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/boot"
-	"github.com/peterbourgon/ff/v3"
 )
 
 // A Program says how a program is called and what its help begins with.
@@ -18,28 +16,28 @@ type Program struct {
 	Name string // as it is called: cellway-router
 	Env  string // begins the names of its settings in the environment: CELLWAY_ROUTER
 	Help string // what stands above the list of settings
+
+	Topics   []boot.Topic // how that list is ordered; settings of none come last
+	Required []string     // settings without which the program does not start
 }
 
 // ErrHelp is asked-for help: no failure.
 var ErrHelp = errors.New("help")
 
 // Parse reads settings from args, environment and file into what declare
-// declares. Asked for help, it writes that to stdout and returns [ErrHelp].
+// declares. Asked for help, it writes that to stdout and returns [ErrHelp]. Any
+// other error is a [boot.UsageError].
 func (p Program) Parse(declare func(*flag.FlagSet), args, environ []string, stdout io.Writer) error {
 	fs := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	declare(fs)
-	err := ff.Parse(fs, args, ff.WithEnvVarPrefix(p.Env), ff.WithConfigFileFlag("config"), ff.WithConfigFileParser(boot.ConfigFile(fs)))
-	switch {
+	switch err := boot.Parse(fs, p.Env, args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stdout, p.Help)
-		fs.SetOutput(stdout)
-		fs.PrintDefaults()
+		boot.WriteSettings(stdout, fs, p.Topics, p.Required...)
 		return ErrHelp
 	case err != nil:
 		return err
-	case fs.NArg() > 0:
-		return fmt.Errorf("%q is not a setting: %w", fs.Arg(0), cellway.ErrInvalid)
 	}
 	return p.unknownEnv(fs, environ)
 }
@@ -52,13 +50,16 @@ var serviceEnv = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|P
 // that would otherwise go unnoticed.
 func (p Program) unknownEnv(fs *flag.FlagSet, environ []string) error {
 	known := map[string]bool{}
+	var names []string
 	fs.VisitAll(func(f *flag.Flag) {
-		known[strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))] = true
+		name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		known[name] = true
+		names = append(names, name)
 	})
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
 		if end, ok := strings.CutPrefix(name, p.Env+"_"); ok && !known[end] && !serviceEnv.MatchString(end) {
-			return fmt.Errorf("environment: %s is not a setting: %w", name, cellway.ErrInvalid)
+			return boot.UsageError{Err: fmt.Errorf("environment: %s is not a setting%s", name, boot.Meant(end, names, p.Env+"_"))}
 		}
 	}
 	return nil
