@@ -205,6 +205,9 @@ func (x *exchange) settle() {
 		return
 	}
 	x.settled, x.paid = true, false
+	if x.try.N > 0 {
+		x.gw.retries.Add(1)
+	}
 	x.call.Settle(&x.try)
 	x.worker.figures.outcomes[x.try.Outcome].Add(1)
 }
@@ -224,7 +227,6 @@ func (x *exchange) broken() {
 // pause waits before the next attempt. It returns false if nobody waits for that
 // any more.
 func (x *exchange) pause() bool {
-	x.gw.retries.Add(1)
 	if x.wait <= 0 {
 		return true
 	}

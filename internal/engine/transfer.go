@@ -79,7 +79,6 @@ type transfer struct {
 	endp   *endpoint
 	conn   *cellConn // of the last attempt, if it is HTTP/1
 	reused bool
-	wrote  bool // the head was written to conn
 	bodies []*sentBody
 
 	interimMu  sync.Mutex // held while an interim answer is written
@@ -240,7 +239,7 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.tried = time.Now()
 	e.enter()
 	t.mu.Lock()
-	t.endp, t.conn, t.reused, t.wrote = e, nil, false, false
+	t.endp, t.conn, t.reused = e, nil, false
 	t.mu.Unlock()
 	t.watch.enter(connecting)
 	tr := e.plain
@@ -252,6 +251,11 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	}
 	resp, err := tr.RoundTrip(t.outRequest(e))
 	if err != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if _, ok := errors.AsType[*connectError](err); ok && t.sentOnce() {
+			err = errOnce // net/http has tried to connect once more
+		}
 		return nil, err
 	}
 	t.watch.enter(streaming)
@@ -309,7 +313,7 @@ func (t *transfer) outRequest(e *endpoint) *http.Request {
 
 // hooks returns what http.Transport tells us.
 func (t *transfer) hooks() *httptrace.ClientTrace {
-	trace := &httptrace.ClientTrace{
+	return &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.watch.enter(awaiting)
 			c := cellConnOf(i.Conn)
@@ -318,13 +322,13 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if t.o.Once && t.wrote && t.conn != nil {
+			if t.sentOnce() {
 				// net/http sends it once more, over another connection.
 				i.Conn.Close()
 				t.cancel(errOnce)
 				return
 			}
-			t.conn, t.reused, t.wrote = c, i.Reused, false
+			t.conn, t.reused = c, i.Reused
 			if c != nil {
 				c.begin()
 			}
@@ -333,15 +337,11 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 		Got100Continue:       func() { t.asked.Store(true) },
 		Got1xxResponse:       t.forwardInterim,
 	}
-	if t.o.Once {
-		trace.WroteHeaders = func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.wrote = true
-		}
-	}
-	return trace
 }
+
+// sentOnce reports whether some of the request was sent, so that none of it may
+// be sent again. The caller holds the mutex.
+func (t *transfer) sentOnce() bool { return t.o.Once && t.conn != nil && !t.conn.untouched() }
 
 // nothingSent reports whether the last attempt found its used connection
 // closed before it sent a byte.
