@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -28,7 +29,9 @@ import (
 // are more than an hour old, so that a reader, or a copy of the directory that
 // is being made, has that long to finish.
 type DirSink struct {
-	root *os.Root
+	dir     string
+	opening sync.Mutex // held while the directory is opened, which may take for ever
+	root    atomic.Pointer[os.Root]
 
 	mu     sync.Mutex
 	whole  map[routemap.Digest]bool // parts that were written or checked here
@@ -46,23 +49,59 @@ const (
 	newSuffix    = ".new-" // and something random: a file that is being written
 )
 
-// NewDirSink opens a directory, which must exist.
+// NewDirSink opens a directory, which must exist. One that does not answer within
+// some seconds, as on a disk of the network that hangs, is opened by the first
+// call that finds it answering.
 func NewDirSink(dir string) (*DirSink, error) {
-	root, err := os.OpenRoot(dir)
+	d := &DirSink{dir: dir, whole: map[routemap.Digest]bool{}}
+	if err := soon(d.open); err != nil && !errors.Is(err, errSinkStuck) {
+		return nil, err
+	}
+	return d, nil
+}
+
+// soon calls f and returns its error, or errSinkStuck if it takes too long; then
+// it goes on by itself.
+func soon(f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	timer := time.NewTimer(sinkWithin)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errSinkStuck
+	}
+}
+
+// open opens the directory unless it is open.
+func (d *DirSink) open() error {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if d.root.Load() != nil {
+		return nil
+	}
+	root, err := os.OpenRoot(d.dir)
 	if err != nil {
-		return nil, fmt.Errorf("publish directory: %w; create it first", err)
+		return fmt.Errorf("publish directory: %w; create it first", err)
 	}
 	for _, sub := range []string{partsName, versionsName} {
 		if err := root.Mkdir(sub, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, errors.Join(fmt.Errorf("publish directory: %w", err), root.Close())
+			return errors.Join(fmt.Errorf("publish directory: %w", err), root.Close())
 		}
 	}
-	return &DirSink{root: root, whole: map[routemap.Digest]bool{}}, nil
+	d.root.Store(root)
+	return nil
 }
 
 // CheckDirSink reports why dir could not be used as the directory of a [DirSink].
-// It makes nothing there.
+// It makes nothing there, and waits some seconds at most.
 func CheckDirSink(dir string) error {
+	return soon(func() error { return checkDir(dir) })
+}
+
+func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a folder: %w", dir, cellway.ErrInvalid)
@@ -76,13 +115,21 @@ func CheckDirSink(dir string) error {
 	return err
 }
 
-func (d *DirSink) String() string { return "directory " + d.root.Name() }
+func (d *DirSink) String() string { return "directory " + d.dir }
 
 // Close releases the directory.
-func (d *DirSink) Close() error { return d.root.Close() }
+func (d *DirSink) Close() error {
+	if root := d.root.Load(); root != nil {
+		return root.Close()
+	}
+	return nil
+}
 
 // Newest implements [Sink].
 func (d *DirSink) Newest(context.Context) (*routemap.Manifest, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
 	raw, err := d.read(manifestName, routemap.MaxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -147,7 +194,7 @@ func (d *DirSink) Write(ctx context.Context, v routemap.Version) error {
 // written itself is read, once.
 func (d *DirSink) putPart(p routemap.Part, bytes []byte) error {
 	name := path.Join(partsName, p.Digest.String())
-	st, err := d.root.Stat(name)
+	st, err := d.root.Load().Stat(name)
 	if err == nil && uint64(st.Size()) == p.Size {
 		if d.whole[p.Digest] {
 			return nil
@@ -166,7 +213,7 @@ func (d *DirSink) putPart(p routemap.Part, bytes []byte) error {
 
 // read reads a file of at most that many bytes.
 func (d *DirSink) read(name string, most int64) ([]byte, error) {
-	files := regular.Opener{Stat: d.root.Stat, OpenFile: d.root.OpenFile, Path: func(name string) string { return path.Join(d.root.Name(), name) }}
+	files := regular.Opener{Stat: d.root.Load().Stat, OpenFile: d.root.Load().OpenFile, Path: func(name string) string { return path.Join(d.dir, name) }}
 	return files.Read(name, most)
 }
 
@@ -174,19 +221,19 @@ func (d *DirSink) read(name string, most int64) ([]byte, error) {
 // power cut.
 func (d *DirSink) replace(name string, b []byte) error {
 	temp := name + newSuffix + rand.Text()
-	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := d.root.Load().OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = d.root.Rename(temp, name)
+		err = d.root.Load().Rename(temp, name)
 	}
 	if err != nil {
-		return errors.Join(err, d.root.Remove(temp))
+		return errors.Join(err, d.root.Load().Remove(temp))
 	}
-	dir, err := d.root.Open(path.Dir(name))
+	dir, err := d.root.Load().Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
@@ -217,7 +264,7 @@ func (d *DirSink) prune(now time.Time) error {
 			if now.Sub(info.ModTime()) < sinkGrace {
 				continue
 			}
-			if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := d.root.Load().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			if digest, err := routemap.ParseDigest(f.Name()); err == nil {
@@ -263,7 +310,7 @@ func (d *DirSink) keep() (map[string]bool, error) {
 }
 
 func (d *DirSink) list(dir string) ([]fs.DirEntry, error) {
-	f, err := d.root.Open(dir)
+	f, err := d.root.Load().Open(dir)
 	if err != nil {
 		return nil, err
 	}

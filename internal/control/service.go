@@ -74,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("control plane: no signing key: %w", cellway.ErrInvalid)
 	}
 	s := &Service{
-		store: cfg.Store, signers: cfg.Signers, sinks: cfg.Sinks, log: cfg.Log,
+		store: cfg.Store, signers: cfg.Signers, sinks: boundSinks(cfg.Sinks), log: cfg.Log,
 		routers: newRegistry(time.Now(), cfg.Routers), hub: newHub(), queue: newQueue(), overdue: newOverdue(), lockedOut: newLockedOut(), stats: &counters{},
 		lane: make(chan struct{}, 1), turn: make(chan struct{}, 1), folding: make(chan struct{}, 1),
 	}

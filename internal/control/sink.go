@@ -34,13 +34,20 @@ const (
 	// sinkWithin bounds one write when the process is to end, and one look at
 	// the start.
 	sinkWithin = 5 * time.Second
+
+	// sinkStuck is how long one write may take before it is an alarm. What takes
+	// longer, and ends, is not written twice: its parts are there by then.
+	sinkStuck = time.Minute
 )
+
+// errSinkStuck is the cause of a call's end that a sink did not answer.
+var errSinkStuck = errors.New("it hangs")
 
 // askSinks looks at what is written already. A place that has a higher version
 // than this store tells of another memory of the fleet.
 func (s *Service) askSinks(ctx context.Context) error {
 	for _, sink := range s.sinks {
-		within, cancel := context.WithTimeout(ctx, sinkWithin)
+		within, cancel := context.WithTimeoutCause(ctx, sinkWithin, errSinkStuck)
 		err := s.askSink(within, sink)
 		cancel()
 		switch {
@@ -84,9 +91,10 @@ func (s *Service) runSink(ctx context.Context, sink Sink) {
 			}
 		}
 		ended := ctx.Err() != nil
-		within, cancel := ctx, context.CancelFunc(func() {})
+		within, cancel := context.WithTimeoutCause(ctx, sinkStuck, errSinkStuck)
 		if ended { // what was announced last is written all the same
-			within, cancel = context.WithTimeout(context.WithoutCancel(ctx), sinkWithin)
+			cancel()
+			within, cancel = context.WithTimeoutCause(context.WithoutCancel(ctx), sinkWithin, errSinkStuck)
 		}
 		err := sink.Write(within, p.Version)
 		cancel()
@@ -105,9 +113,11 @@ func (s *Service) runSink(ctx context.Context, sink Sink) {
 		s.stats.sinkErrors.Add(1)
 		s.health.fail(AlarmSink, sink.String(), err)
 		if errors.Is(err, cellway.ErrConflict) {
-			if err := s.askSink(ctx, sink); err != nil && ctx.Err() == nil {
+			within, cancel := context.WithTimeoutCause(ctx, sinkWithin, errSinkStuck)
+			if err := s.askSink(within, sink); err != nil && ctx.Err() == nil {
 				s.log.ErrorContext(ctx, "sink not read", "sink", sink.String(), "error", err)
 			}
+			cancel()
 		}
 		sleep(ctx, wait)
 		wait = min(2*wait, sinkRetryMost)

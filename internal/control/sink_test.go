@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -390,4 +391,80 @@ func TestDirectoryKeepsTheNewestVersions(t *testing.T) {
 	if got := readable(t, dir); got != all[79].Manifest.Version {
 		t.Errorf("the directory has %v", got)
 	}
+}
+
+// A deafSink answers no call before it is released, whatever becomes of the
+// call's context, as a folder on a disk of the network that hangs.
+type deafSink struct {
+	memSink
+	release chan struct{}
+	inside  atomic.Int64
+	most    atomic.Int64
+}
+
+func (d *deafSink) enter() {
+	n := d.inside.Add(1)
+	d.most.Store(max(d.most.Load(), n))
+	<-d.release
+	d.inside.Add(-1)
+}
+
+func (d *deafSink) Write(ctx context.Context, v routemap.Version) error {
+	d.enter()
+	return d.memSink.Write(ctx, v)
+}
+
+func (d *deafSink) Newest(ctx context.Context) (*routemap.Manifest, error) {
+	d.enter()
+	return d.memSink.Newest(ctx)
+}
+
+func TestSinkThatHearsNothingIsLeftAloneAndTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &deafSink{release: make(chan struct{})}
+		begin := time.Now()
+		s, stop := start(t, memstore.New(), sink)
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("the start took %v", d)
+		}
+		if a := alarm(s, control.AlarmSink); a == nil {
+			t.Error("no alarm of a place that did not answer at the start")
+		}
+		fleet(t, s, routemap.Settings{}, 2)
+		_, c, err := s.Drain(t.Context(), by, "cell-001", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if published(t, s, c).Cell("cell-001").Admit != 0 {
+			t.Error("the drain is not published")
+		}
+		time.Sleep(10 * time.Minute)
+		if a := alarm(s, control.AlarmSink); a == nil || !a.Since.Equal(begin.Add(5*time.Second)) || s.Stats().SinkErrors == 0 {
+			t.Errorf("alarm %+v, %d errors", a, s.Stats().SinkErrors)
+		}
+		close(sink.release)
+		time.Sleep(time.Minute)
+		if v, _ := sink.newest(); v != s.Newest().Map.Version() {
+			t.Errorf("%v is written, %v published", v, s.Newest().Map.Version())
+		}
+		if a := alarm(s, control.AlarmSink); a != nil || sink.most.Load() != 1 {
+			t.Errorf("alarm %+v; %d calls at once", a, sink.most.Load())
+		}
+		stop()
+	})
+}
+
+func TestSinkThatHearsNothingDoesNotHoldUpTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &deafSink{release: make(chan struct{})}
+		s, stop := start(t, memstore.New(), sink)
+		fleet(t, s, routemap.Settings{}, 2)
+		time.Sleep(time.Second)
+		begin := time.Now()
+		stop()
+		if d := time.Since(begin); d > 10*time.Second {
+			t.Errorf("the end took %v", d)
+		}
+		close(sink.release)
+	})
 }
