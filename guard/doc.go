@@ -17,7 +17,7 @@
 // # What a refusal says
 //
 // A refusal is 421 Misdirected Request with X-Cell-Epoch, which tells the
-// router that this was the guard and that the request did not run. This guard
+// router that this was the guard and that the request did not run. By itself a guard
 // knows nothing of epochs, so it gives back the one that the request came with:
 // "by the map that you used at this epoch, it is not mine". The router then
 // asks for a newer map. If that map sends the key elsewhere (to another cell,
@@ -27,6 +27,12 @@
 // gets 503 cell_mismatch, and the router's alarm counts it. Had the guard
 // asked for a higher epoch instead, a router whose map is wrong only about an
 // address could never satisfy it, since an address changes no epoch.
+//
+// A service that knows which of its keys have moved says so by [Config.Moved]. Then
+// a request for one of them is refused with the epoch at which it went, which makes routers
+// wait for a map that has it, and with X-Cell-Moved-To, by which clients without
+// a router find the new cell. Until it is told otherwise, a guard takes what routers
+// say for true.
 //
 // X-Cell-Id in a refusal names the cell that refused, for the router's log.
 //

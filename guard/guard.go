@@ -36,6 +36,16 @@ type Config struct {
 	// removed. If false, they are refused.
 	Direct bool
 
+	// Moved tells where a key is now that this cell had, and the epoch at which it
+	// went; false for all others. It is asked with every request, for the whole
+	// key and then for its tenant, so it answers from memory. If nil, nothing is
+	// known of moves.
+	Moved func(key cellway.Key) (to cellway.CellID, epoch cellway.Epoch, ok bool)
+
+	// DirectKey returns the key of a request that no router sent, or "" if it
+	// names none, so that Moved is asked about those, too. If nil, it is not.
+	DirectKey func(f Fields) cellway.Key
+
 	// TokenTenant returns the tenant that the request's token names, once it
 	// is verified, or "" if it carries none. A tenant other than the routed
 	// one is answered 403, an error 401. If nil, nothing is compared.
@@ -54,6 +64,7 @@ type Reason string
 const (
 	NotRouted   Reason = "not_routed"    // no router sent it, or none that is believed
 	OtherCell   Reason = "other_cell"    // it was routed to another cell: the map, or an address, is wrong
+	MovedAway   Reason = "moved"         // its key was this cell's, and is another's now
 	Malformed   Reason = "malformed"     // the headers contradict themselves
 	OtherTenant Reason = "other_tenant"  // its token names another tenant than the routed one
 	BadToken    Reason = "invalid_token" // its token could not be verified

@@ -58,8 +58,10 @@ type Verdict struct {
 	Identity Identity
 
 	cell   cellway.CellID
-	epoch  cellway.Epoch // that the request came with, believed or not
+	epoch  cellway.Epoch // that the request came with, believed or not; or at which its key has moved
 	detail string
+
+	movedTo cellway.CellID // "" if that is not known
 }
 
 // Judge says whether a request with these fields is for the cell. peer is the
@@ -69,8 +71,11 @@ type Verdict struct {
 func (j *Judge) Judge(f Fields, peer netip.Addr, state *tls.ConnectionState) Verdict {
 	v := Verdict{cell: j.cfg.Cell}
 	if len(f.Values(CellHeader)) == 0 || !j.believes(peer, state) {
-		if !j.cfg.Direct {
+		switch {
+		case !j.cfg.Direct:
 			v.refuse(f, NotRouted, "this cell serves what routers send to it")
+		case j.cfg.Moved != nil && j.cfg.DirectKey != nil:
+			j.moved(&v, j.cfg.DirectKey(f))
 		}
 		return v
 	}
@@ -81,6 +86,8 @@ func (j *Judge) Judge(f Fields, peer netip.Addr, state *tls.ConnectionState) Ver
 		v.refuse(f, Malformed, err.Error())
 	case v.Identity.Cell != j.cfg.Cell:
 		v.refuse(f, OtherCell, fmt.Sprintf("the request was routed to %s and came to %s", v.Identity.Cell, j.cfg.Cell))
+	default:
+		j.moved(&v, v.Identity.Key)
 	}
 	return v
 }
@@ -165,6 +172,9 @@ func (v *Verdict) refuse(f Fields, why Reason, detail string) {
 func (v *Verdict) Answer(set func(name, value string)) (status int, body []byte) {
 	set(EpochHeader, v.epoch.String())
 	set(CellHeader, string(v.cell))
+	if v.movedTo != "" {
+		set(MovedHeader, string(v.movedTo))
+	}
 	status = http.StatusMisdirectedRequest
 	return status, problem(set, status, v.Refused, v.detail)
 }
