@@ -105,6 +105,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// or puts the default into a setting that is zero, and zero into a negative one,
+// which stands for none.
 func or[T int | int64 | float64 | time.Duration](v *T, zero T) {
 	switch {
 	case *v == 0:
