@@ -2,6 +2,7 @@ package boot
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -16,15 +17,18 @@ const mostLines = 1 << 20
 // counted, and nothing else. Lines keep their order. It is safe for concurrent
 // use.
 type Lines struct {
-	w    io.Writer
-	loss func(w io.Writer, lost uint64)
+	w      io.Writer
+	loss   func(w io.Writer, lost uint64)
+	losing func(why error)
 
 	dropped atomic.Uint64
+	failing atomic.Bool // lines have been lost since one was written
 
 	mu    sync.Mutex
 	queue []byte        // lines that wait
 	spare []byte        // memory for the queue
 	told  uint64        // of dropped: how many have been owned up to
+	began time.Time     // when losing was called last
 	busy  chan struct{} // closed when the goroutine that writes has ended; nil: there is none
 
 	torn bool // the last write ended within a line; the writing goroutine's own
@@ -37,14 +41,44 @@ func NewLines(w io.Writer, loss func(w io.Writer, lost uint64)) *Lines {
 	return &Lines{w: w, loss: loss}
 }
 
+// OnLosing has f called when lines begin to be lost, with the reason, and not
+// again within a minute. It is called by whoever writes a line, so it must not
+// wait, and not write to l. Call it before the first line.
+func (l *Lines) OnLosing(f func(why error)) { l.losing = f }
+
+// errTooSlow is why lines are lost that nobody has refused.
+var errTooSlow = errors.New("whoever reads it is too slow, or stuck")
+
+// lost counts lines that are lost, and tells of the first.
+func (l *Lines) lost(lines []byte, why error) {
+	l.dropped.Add(countLines(lines))
+	if l.failing.Swap(true) || l.losing == nil {
+		return
+	}
+	l.mu.Lock()
+	now := time.Now()
+	again := !l.began.IsZero() && now.Sub(l.began) < time.Minute
+	if !again {
+		l.began = now
+	}
+	l.mu.Unlock()
+	if !again {
+		l.losing(why)
+	}
+}
+
+// Failing reports whether lines are lost now: the last one was.
+func (l *Lines) Failing() bool { return l.failing.Load() }
+
 // Write takes one or more whole lines, and never fails.
 func (l *Lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if len(l.queue)+len(b) > mostLines {
-		l.dropped.Add(countLines(b))
+		l.mu.Unlock()
+		l.lost(b, errTooSlow)
 		return len(b), nil
 	}
+	defer l.mu.Unlock()
 	l.queue = append(l.queue, b...)
 	if l.busy == nil {
 		l.busy = make(chan struct{})
@@ -91,17 +125,21 @@ func (l *Lines) drain(done chan struct{}) {
 		lost := l.dropped.Load() - l.told
 		l.mu.Unlock()
 
+		var err error
 		if l.torn {
 			// What follows is a line of its own.
-			if _, err := l.w.Write([]byte{'\n'}); err == nil {
+			if _, err = l.w.Write([]byte{'\n'}); err == nil {
 				l.torn = false
 			}
 		}
 		if !l.torn {
-			n, err := l.w.Write(batch)
+			var n int
+			n, err = l.w.Write(batch)
 			if n = max(0, n); n < len(batch) {
-				l.dropped.Add(countLines(batch[n:]))
+				l.lost(batch[n:], err)
 				l.torn = n > 0 && batch[n-1] != '\n'
+			} else {
+				l.failing.Store(false)
 			}
 			if err == nil && lost > 0 && l.loss != nil {
 				l.loss(l.w, lost)
@@ -110,7 +148,7 @@ func (l *Lines) drain(done chan struct{}) {
 				l.mu.Unlock()
 			}
 		} else {
-			l.dropped.Add(countLines(batch))
+			l.lost(batch, err)
 		}
 
 		l.mu.Lock()

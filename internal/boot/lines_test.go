@@ -118,3 +118,60 @@ func TestAFullDiskTearsNoOtherLine(t *testing.T) {
 		t.Errorf("written is %q", got)
 	}
 }
+
+// Whoever looks for lines that are not there finds out why while they are lost,
+// and once.
+func TestLosingIsToldWhenItBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{room: 10}
+		l := NewLines(r, nil)
+		var told []string
+		var mu sync.Mutex
+		l.OnLosing(func(why error) { mu.Lock(); defer mu.Unlock(); told = append(told, why.Error()) })
+		write := func(lines int, s string) {
+			for range lines {
+				io.WriteString(l, s)
+				l.Flush(time.Hour)
+			}
+		}
+		want := func(failing bool, all ...string) {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Join(told, ", ") != strings.Join(all, ", ") || l.Failing() != failing {
+				t.Errorf("told %q, failing %t; want %q, %t", told, l.Failing(), all, failing)
+			}
+		}
+		full := func(room int) { r.mu.Lock(); defer r.mu.Unlock(); r.room = room }
+		write(1, "line 1\n")
+		want(false)
+		write(5, "line 2\n")
+		want(true, "no space left")
+		full(-1)
+		write(1, "line 3\n")
+		want(false, "no space left")
+		// A disk that is full now and then fills no log.
+		for range 20 {
+			full(0)
+			write(1, "line 4\n")
+			full(-1)
+			write(1, "line 5\n")
+		}
+		want(false, "no space left")
+		time.Sleep(2 * time.Minute)
+		r.mu.Lock()
+		r.stuck = make(chan struct{})
+		r.mu.Unlock()
+		for range 1100 {
+			io.WriteString(l, strings.Repeat("x", 999)+"\n")
+		}
+		time.Sleep(time.Second)
+		for range 1100 {
+			io.WriteString(l, strings.Repeat("x", 999)+"\n")
+		}
+		want(true, "no space left", errTooSlow.Error())
+		close(r.stuck)
+		l.Flush(time.Hour)
+		want(false, "no space left", errTooSlow.Error())
+	})
+}

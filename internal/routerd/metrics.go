@@ -60,6 +60,7 @@ func metrics() []telemetry.Metric {
 		gauge("in_flight", "Requests served now, tunnels excepted."),
 		gauge("tunnels", "Upgraded connections now."),
 		counter("access_log_dropped_total", "Lines of the access log that could not be written, or not in time."),
+		gauge("access_log_failing", "1 while lines of the access log are lost: its disk is full, or its reader stuck or gone."),
 		counter("log_dropped_total", "Lines of the log that could not be written, or not in time."),
 
 		// Cells.
@@ -139,6 +140,7 @@ func (d *daemon) requestFigures(f *telemetry.Figures) {
 	f.Count("cellway_router_ended_total", st.Ended)
 	f.Count("cellway_router_override_hits_total", st.Overrides)
 	f.Count("cellway_router_access_log_dropped_total", st.AccessLogDropped+d.access.Dropped())
+	f.Bool("cellway_router_access_log_failing", d.access.Failing())
 	if d.lines != nil {
 		f.Count("cellway_router_log_dropped_total", d.lines.Dropped())
 	}

@@ -34,6 +34,10 @@ func (s *Stages) OpenAccessLog(path string, stdout io.Writer, log *slog.Logger) 
 	a.lines = boot.NewLines(w, func(_ io.Writer, lost uint64) {
 		log.Warn("lines of the access log lost: they could not be written", "count", lost)
 	})
+	// While it lasts, nothing else says that requests leave no trace.
+	a.lines.OnLosing(func(why error) {
+		log.Error("access log not written; its lines are lost until it can be", "error", why)
+	})
 	s.Push("access log's last lines", func() error { a.lines.Flush(time.Second); return nil })
 	return a, nil
 }
@@ -53,6 +57,9 @@ func (a *AccessLog) Dropped() uint64 {
 	}
 	return a.lines.Dropped()
 }
+
+// Failing reports whether lines are lost now.
+func (a *AccessLog) Failing() bool { return a != nil && a.lines.Failing() }
 
 // Reopen opens the file again, if it is one. If that fails, the old file stays
 // in use.

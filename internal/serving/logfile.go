@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/regular"
@@ -56,6 +57,9 @@ func CheckLogFile(path string) error {
 // without a reader is an error: to wait for one may take for ever.
 func (l *LogFile) Reopen() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|regular.DontWait, 0o640)
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("nobody reads the pipe %s; start its reader first: %w", l.path, cellway.ErrInvalid)
+	}
 	if err != nil {
 		return err
 	}
