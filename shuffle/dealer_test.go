@@ -157,8 +157,8 @@ func TestDesignsNameTheirSeating(t *testing.T) {
 	}
 	same := func([]shuffle.Worker) {}
 	q := quadruples(t, 16)
-	if version(q, same) != version(q, same) {
-		t.Error("one seating has two versions")
+	if one, again := version(q, same), version(q, same); one != again {
+		t.Errorf("one seating has the versions %s and %s", one, again)
 	}
 	seen := map[string]string{}
 	for name, v := range map[string]string{
