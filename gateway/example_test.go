@@ -2,9 +2,58 @@ package gateway_test
 
 import (
 	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 
 	"github.com/cellway/cellway/gateway"
+	"github.com/cellway/cellway/shuffle"
 )
+
+// A cell of three workers, of which one fails. Requests of its tenants are tried
+// with another member of their hands, and no others.
+func ExampleGateway() {
+	endpoints := map[string]string{}
+	for _, id := range []string{"w1", "w2", "w3"} {
+		worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if id == "w2" {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			fmt.Fprintf(w, "%s serves %s", r.Header.Get("X-Cell-Id"), r.Header.Get("X-Tenant-Id"))
+		}))
+		defer worker.Close()
+		endpoints[id] = worker.URL
+	}
+	workers, err := gateway.NewWorkers(shuffle.Config{Size: 2, Workers: shuffle.Even("w1", "w2", "w3")}, endpoints)
+	if err != nil {
+		log.Fatal(err)
+	}
+	gw, err := gateway.New(gateway.Config{
+		Cell:    "cell-001",
+		Routers: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+		Source:  gateway.NewStatic(workers),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gw.Close()
+
+	for _, cell := range []string{"cell-001", "cell-002"} {
+		r := httptest.NewRequest("GET", "/orders", nil) // from 192.0.2.1
+		r.Header.Set("X-Cell-Id", cell)
+		r.Header.Set("X-Cell-Epoch", "1.1")
+		r.Header.Set("X-Cell-Key", "acme")
+		r.Header.Set("X-Tenant-Id", "acme")
+		w := httptest.NewRecorder()
+		gw.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Body)
+	}
+	// Output:
+	// 200 cell-001 serves acme
+	// 421 {"title":"Misdirected Request","status":421,"code":"other_cell","detail":"the request was routed to cell-002 and came to cell-001"}
+}
 
 func ExampleParseWorkers() {
 	w, err := gateway.ParseWorkers([]byte(`{"size": 1, "workers": [
