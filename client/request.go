@@ -148,7 +148,7 @@ func (c *Client) call(ctx context.Context, r request) error {
 		}
 		_, odd := errors.AsType[*json.SyntaxError](err)
 		if media := resp.Header.Get("Content-Type"); odd && !strings.HasPrefix(media, "application/json") {
-			err = fmt.Errorf("%s is %w: the answer is %q", c.URL(), ErrForeign, media)
+			return r.lost(fmt.Errorf("%s is %w: it answers %s %s with %s", c.URL(), ErrForeign, r.method, r.path, media))
 		}
 		return fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, r.lost(err))
 	}

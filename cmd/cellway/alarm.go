@@ -1,10 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
 	"github.com/spf13/cobra"
 )
 
@@ -34,14 +36,22 @@ var mends = map[string]string{
 	"no_router":          "look at the routers' machines and network: cellway router list",
 }
 
+// firstConfirm goes before the mend of a place that takes no map while a restore
+// waits: it has a newer one than this control plane, and keeps that.
+const firstConfirm = "confirm the restore (publishing_halted); only if this stays then: "
+
 // mended adds to alarms what mends them.
 func mended(in []api.Alarm) []alarm {
+	halted := slices.ContainsFunc(in, func(x api.Alarm) bool { return x.Code == "publishing_halted" })
 	out := []alarm{}
 	for _, x := range in {
 		_, name, _ := strings.Cut(x.Subject, "/")
 		mend, ok := mends[x.Code]
 		if !ok {
 			mend = "the control plane's log has more" // an alarm of a newer control plane
+		}
+		if halted && x.Code == "sink_failing" {
+			mend = firstConfirm + mend
 		}
 		out = append(out, alarm{x, strings.ReplaceAll(mend, "NAME", name)})
 	}
@@ -58,15 +68,12 @@ func (a *app) alarmsCommand() *cobra.Command {
 			}
 			now := time.Now()
 			t := newTable("alarm", "subject", "since", "message", "mend")
-			all := func(yield func(alarm, error) bool) {
-				for x, err := range cl.Alarms(cmd.Context()) {
-					if !yield(mended([]api.Alarm{x})[0], err) {
-						return
-					}
-				}
+			all, err := client.All(cl.Alarms(cmd.Context()))
+			if err != nil {
+				return err
 			}
-			return showList(a, all, "nothing needs a look", t, func(x alarm) []string {
-				return []string{x.Code, x.Subject, age(now, x.Since), x.Message, x.Mend}
+			return showList(a, listOf(mended(all)), "nothing needs a look", t, func(x alarm) []string {
+				return []string{x.Code, x.Subject, age(now, x.Since), a.own(x.Message), a.own(x.Mend)}
 			})
 		},
 	}

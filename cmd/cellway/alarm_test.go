@@ -40,6 +40,18 @@ func TestAMendNamesWhatTheAlarmIsAbout(t *testing.T) {
 	}
 }
 
+// A place with a newer map than this store takes none until the restore is
+// confirmed; its disk is well.
+func TestTheMendOfAPlaceThatTakesNoMapIsTheRestoreWhileItWaits(t *testing.T) {
+	sink := api.Alarm{Code: "sink_failing", Subject: "sink/dir"}
+	if got := mended([]api.Alarm{sink}); !strings.HasPrefix(got[0].Mend, "make the folder") {
+		t.Error(got[0].Mend)
+	}
+	if got := mended([]api.Alarm{{Code: "publishing_halted"}, sink}); !strings.HasPrefix(got[1].Mend, "confirm the restore") {
+		t.Error(got[1].Mend)
+	}
+}
+
 func TestALargeFleetIsStillOneGlance(t *testing.T) {
 	var o overview
 	for range 200 {

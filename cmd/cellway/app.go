@@ -12,7 +12,6 @@ import (
 
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/boot"
-	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -23,9 +22,13 @@ type app struct {
 	in   io.Reader
 	out  *boot.Output
 	err  io.Writer
+	self string   // how it was called
 	args []string // as typed, for the command to repeat
 
-	answered bool // an answer for programs was written
+	verbs    []string // the commands that there are
+	answered bool     // an answer for programs was written
+	leaves   []string // what a write takes out of lists, for people
+	waits    func()   // ends what is shown while a command waits; nil: nothing is
 
 	// What all commands take.
 	conn    connection
@@ -38,11 +41,12 @@ type app struct {
 	timeout time.Duration
 }
 
-// run runs the command line args and returns the exit code.
-func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
-	a := &app{in: in, out: boot.NewOutput(out), err: stderr, args: args}
+// run runs a command line, the program's name first, and returns the exit code.
+func run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer) int {
+	a := &app{in: in, out: boot.NewOutput(out), err: stderr, self: calledAs(argv[0]), args: argv[1:]}
 	root := a.root()
-	root.SetArgs(args)
+	a.verbs = verbsOf(root)
+	root.SetArgs(a.args)
 	root.SetIn(in)
 	root.SetOut(a.out)
 	root.SetErr(stderr)
@@ -55,7 +59,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 			err = errors.Join(err, lost)
 		}
 	}
-	return a.report(err)
+	code := a.report(err)
+	if lines, ok := a.err.(*boot.Lines); ok {
+		lines.Flush(time.Second) // a reader that is stuck is not waited for
+	}
+	return code
 }
 
 // root returns the command that holds all others.
@@ -77,9 +85,9 @@ context; without any of them it is http://127.0.0.1:7700.`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args:              cobra.ArbitraryArgs,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.ready(c) },
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // there is our own
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.SetFlagErrorFunc(a.flagError)
 	f := root.PersistentFlags()
 	f.StringVar(&a.conn.URL, "url", "", "address of the control plane (CELLWAY_URL)")
 	f.StringVar(&a.conn.TokenFile, "token-file", "", "file with a bearer token (CELLWAY_TOKEN_FILE)")
@@ -111,7 +119,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	add("fleet", a.statusCommand(), a.fleetCommand(), a.cellCommand(), a.drainCommand(), a.undrainCommand(), a.tenantCommand(), a.overrideCommand(), a.aliasCommand())
 	add("map", a.mapCommand(), a.routerCommand(), a.explainCommand(), a.locateCommand())
 	add("keep", a.alarmsCommand(), a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())
-	root.AddCommand(a.versionCommand(), exitCodesTopic())
+	root.AddCommand(a.versionCommand(), a.completionCommand(), exitCodesTopic())
 	strict(root)
 	return root
 }
@@ -135,11 +143,52 @@ func unknown(c *cobra.Command, args []string) error {
 		return c.Help()
 	}
 	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
-	c.SuggestionsMinimumDistance = 2
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		text += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+	c.SuggestionsMinimumDistance = nearEnough
+	return usage("%s%s", text, didYouMean(c.SuggestionsFor(args[0])))
+}
+
+// lookups and changes are what other programs call show and set.
+func lookups() []string { return []string{"get", "describe", "view"} }
+func changes() []string { return []string{"update", "edit", "change"} }
+
+// nearEnough is how many letters may be wrong in a word that is guessed.
+const nearEnough = 2
+
+func didYouMean(near []string) string {
+	if len(near) == 0 {
+		return ""
 	}
-	return usage("%s", text)
+	return fmt.Sprintf("; did you mean %s?", anyOf(near...))
+}
+
+// flagError says what is wrong with a flag, in the form that was asked for
+// although the flags behind it were not read.
+func (a *app) flagError(c *cobra.Command, err error) error {
+	for i, arg := range a.args {
+		for _, flag := range []string{"-o", "--output"} {
+			value, ok := strings.CutPrefix(arg, flag)
+			if ok && value == "" && i+1 < len(a.args) {
+				value = a.args[i+1]
+			}
+			if value = strings.TrimPrefix(value, "="); ok && slices.Contains(outputs, value) {
+				a.output = value
+			}
+		}
+	}
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usage("%v", err)
+	}
+	// Flags are guessed as commands are.
+	names := &cobra.Command{SuggestionsMinimumDistance: nearEnough}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	var near []string
+	for _, name := range names.SuggestionsFor(missing.GetSpecifiedName()) {
+		near = append(near, "--"+name)
+	}
+	return usage("%v%s; see %s -h", err, didYouMean(near), c.CommandPath())
 }
 
 // client connects to the control plane.
@@ -148,10 +197,7 @@ func (a *app) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(client.Config{
-		URL: conn.URL, TokenFile: conn.TokenFile, CAFile: conn.CAFile, CertFile: conn.CertFile, KeyFile: conn.KeyFile,
-		UserAgent: "cellway/" + telemetry.ReadBuild().Version,
-	})
+	return conn.dial()
 }
 
 // terminal reports whether a stream is a terminal.
@@ -181,12 +227,12 @@ func (a *app) asking(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// write is how a command with those flags writes.
-func (a *app) write() client.Write {
+// write is how a command with those flags writes, by cl and now.
+func (a *app) write(cl *client.Client) client.Write {
 	w := client.Write{DryRun: a.dryRun, Confirm: a.confirm, Reason: a.reason}
-	if a.wait != "" {
+	if a.wait != "" && !a.dryRun {
 		w.Wait = a.timeout
-		a.progress("waiting for the routers, at most %v", a.timeout)
+		a.watch(cl, a.timeout)
 	}
 	return w
 }
@@ -197,19 +243,12 @@ func (a *app) writer() (*client.Client, client.Write, error) {
 	if err != nil {
 		return nil, client.Write{}, err
 	}
-	return cl, a.write(), nil
-}
-
-// progress tells somebody at a terminal that something takes a while.
-func (a *app) progress(format string, args ...any) {
-	if terminal(a.err) {
-		fmt.Fprintf(a.err, format+"…\n", args...)
-	}
+	return cl, a.write(cl), nil
 }
 
 // say writes v for programs, or a line for people.
 func (a *app) say(v any, format string, args ...any) error {
-	return a.show(v, func() { fmt.Fprintf(a.out, format+"\n", args...) })
+	return a.show(v, func() { fmt.Fprintln(a.out, a.own(fmt.Sprintf(format, args...))) })
 }
 
 // required marks flags that a command can't do without.
@@ -276,6 +315,3 @@ func atMost(names ...string) cobra.PositionalArgs {
 		return wellFormed(names, args)
 	}
 }
-
-// errAsked is what ends a command after it has printed all there is to say.
-var errAsked = errors.New("confirmation needed")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,7 @@ func (a *app) cellList() *cobra.Command {
 
 func (a *app) cellShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show CELL", Short: "one cell", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()), Example: "  cellway cell show cell-001",
+		Use: "show CELL", SuggestFor: lookups(), Short: "one cell", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()), Example: "  cellway cell show cell-001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -128,41 +129,47 @@ func tellCell(c api.Cell) *facts {
 	return t
 }
 
-func amount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
 // cellFlags are a cell's settings as flags.
 type cellFlags struct {
-	title, state, guard, region, zone string
-	endpoints, tiers                  []string
-	tags                              map[string]string
-	capacity                          map[string]string
-	headroom                          float64
+	state, guard     string
+	endpoints, tiers listFlag
+	tags, capacity   map[string]string
+	headroom         float64
 }
 
 func (s *cellFlags) flags(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&s.title, "title", "", "name for people")
-	f.StringArrayVar(&s.endpoints, "endpoint", nil, "where it listens, as in http://10.0.0.1:8080; may be given more than once")
+	f, made := c.Flags(), c.Name() == "add"
+	s.endpoints.name, s.tiers.name, s.tiers.commas = "endpoint", "tier", true
+	f.String("title", "", "name for people")
+	s.endpoints.flags(c, "where it listens, as in http://10.0.0.1:8080", made)
 	f.StringVar(&s.guard, "guard", "", "what it checks itself: none, identity or fence")
-	f.StringVar(&s.region, "region", "", "region")
-	f.StringVar(&s.zone, "zone", "", "zone")
-	f.StringToStringVar(&s.tags, "tag", nil, "tag, NAME=VALUE")
-	f.StringToStringVar(&s.capacity, "capacity", nil, "the most of a resource, as in tenants=500,rps=2000; what is not named has no limit")
+	f.String("region", "", "region")
+	f.String("zone", "", "zone")
+	f.Var(pairs{&s.tags, "name=value"}, "tag", "tags; replaces those that are there")
+	f.Var(pairs{&s.capacity, "resource=amount"}, "capacity", "the most of a resource, as in tenants=500,rps=2000; what is not named has no limit")
 	f.Float64Var(&s.headroom, "headroom", 0, "percent of each capacity that placement leaves free")
-	f.StringSliceVar(&s.tiers, "tier", nil, "tiers whose tenants it takes; none: all")
+	s.tiers.flags(c, "tiers whose tenants it takes, as in gold,silver; none: all", made)
 	complete(c, "guard", "none", "identity", "fence")
 }
 
-// apply puts what the flags say into in.
-func (s *cellFlags) apply(c *cobra.Command, in *api.CellSettings) (err error) {
+// apply puts what the flags say into in, and notes what goes.
+func (s *cellFlags) apply(a *app, c *cobra.Command, in *api.CellSettings) (err error) {
+	a.leaves = nil
 	set := c.Flags().Changed
 	for name, to := range map[string]*string{"title": &in.Title, "region": &in.Region, "zone": &in.Zone} {
 		if set(name) {
 			*to, _ = c.Flags().GetString(name)
 		}
 	}
-	if set("endpoint") {
-		in.Endpoints = s.endpoints
+	for _, l := range []struct {
+		flag *listFlag
+		to   *[]string
+	}{{&s.endpoints, &in.Endpoints}, {&s.tiers, &in.Tiers}} {
+		was := *l.to
+		if *l.to, err = l.flag.apply(c, was); err != nil {
+			return err
+		}
+		a.leaving(l.flag.name, was, *l.to)
 	}
 	if set("guard") {
 		if err := in.Guard.UnmarshalText([]byte(s.guard)); err != nil {
@@ -175,25 +182,26 @@ func (s *cellFlags) apply(c *cobra.Command, in *api.CellSettings) (err error) {
 		}
 	}
 	if set("tag") {
+		a.leaving("tag", sortedKeys(in.Tags), sortedKeys(s.tags))
 		in.Tags = s.tags
 	}
 	if set("capacity") {
+		was := in.Capacity
 		if in.Capacity, err = parseVector("capacity", s.capacity); err != nil {
 			return err
 		}
+		a.leaving("limit of", sortedKeys(was), sortedKeys(in.Capacity))
 	}
 	if set("headroom") {
 		in.Headroom = s.headroom
-	}
-	if set("tier") {
-		in.Tiers = s.tiers
 	}
 	return nil
 }
 
 // settings is what the flags say of a cell by themselves, if it can be so.
-func (s *cellFlags) settings(c *cobra.Command, id string) (in api.CellSettings, err error) {
-	if err := s.apply(c, &in); err != nil {
+func (s *cellFlags) settings(a *app, c *cobra.Command, id string) (in api.CellSettings, err error) {
+	in.Endpoints, in.Tiers = slices.Clone(s.endpoints.less), slices.Clone(s.tiers.less) // may be there
+	if err := s.apply(a, c, &in); err != nil {
 		return in, err
 	}
 	if !(in.Headroom >= 0 && in.Headroom < 100) {
@@ -221,7 +229,7 @@ func parseVector(flag string, in map[string]string) (api.Vector, error) {
 func (a *app) cellAdd() *cobra.Command {
 	var s cellFlags
 	c := a.writing(&cobra.Command{
-		Use: "add CELL", Short: "register a cell", Args: exactly("CELL"),
+		Use: "add CELL", Short: "register a cell", Args: exactly("CELL"), SuggestFor: []string{"create", "register"},
 		Long: `Register a cell. Its id is for ever: it is never renamed and never used again.
 
 A new cell owns no keys. Once it is active it takes placements; in a fleet with
@@ -229,7 +237,7 @@ buckets it gets its share of them by cellway map assign.`,
 		Example: "  cellway cell add cell-001 --endpoint http://10.0.0.1:8080 --state active\n" +
 			"  cellway cell add cell-eu-1 --endpoint https://10.1.0.1:8443 --guard identity --region eu --capacity tenants=500,rps=2000 --headroom 20",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := s.settings(cmd, args[0])
+			in, err := s.settings(a, cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -239,14 +247,14 @@ buckets it gets its share of them by cellway map assign.`,
 			}
 			out, err := cl.PutCell(cmd.Context(), cellway.CellID(args[0]), in, w)
 			if errors.Is(err, cellway.ErrExists) {
-				err = fmt.Errorf("%w; cellway cell set changes a cell", err)
+				err = mend(err, "cellway cell set %s changes it; the name of a retired cell is not used again", args[0])
 			}
-			if err := a.cellChanged(cmd.Context(), cl, out, err, true); err != nil {
+			if err := a.cellChanged(cmd.Context(), cl, out, err, outcome{kept: true}); err != nil {
 				return err
 			}
 			if a.forPeople() && out.State == cellway.CellActive && out.Buckets == 0 && out.ChangeID != "" {
 				if f, err := cl.Fleet(cmd.Context()); err == nil && f.Mapping == "buckets" {
-					fmt.Fprintln(a.out, "it owns no bucket yet: cellway map assign")
+					fmt.Fprintln(a.out, a.own("it owns no bucket yet: cellway map assign"))
 				}
 			}
 			return nil
@@ -258,29 +266,36 @@ buckets it gets its share of them by cellway map assign.`,
 	return c
 }
 
-// cellChanged tells what a write of a cell did. kept: the record was written
-// whether the map changes or not.
-func (a *app) cellChanged(ctx context.Context, cl *client.Client, out api.CellChange, err error, kept bool) error {
+// cellChanged tells what a write of a cell did.
+func (a *app) cellChanged(ctx context.Context, cl *client.Client, out api.CellChange, err error, o outcome) error {
 	if err != nil {
 		return err
 	}
-	return a.wrote(ctx, cl, out, out.Change, outcome{
-		done:  func() { fmt.Fprintf(a.out, "cell %s is %s and admits %d %%\n", out.ID, out.State, out.Admit) },
-		would: fmt.Sprintf("cell %s would be %s and admit %d %%", out.ID, out.State, out.Admit),
-		as:    tellCell(out.Cell), kept: kept,
-	})
+	o.done = func() { fmt.Fprintf(a.out, "cell %s is %s and admits %d %%\n", out.ID, out.State, out.Admit) }
+	o.would = fmt.Sprintf("cell %s would be %s and admit %d %%", out.ID, out.State, out.Admit)
+	if out.State == cellway.CellActive && out.Admit < 100 {
+		// The map calls it cordoned, since that is what it is for placement.
+		o.would = fmt.Sprintf("cell %s would admit %d %%, and be cordoned until it admits 100 %% again", out.ID, out.Admit)
+	}
+	o.as = tellCell(out.Cell)
+	return a.wrote(ctx, cl, out, out.Change, o)
 }
 
 func (a *app) cellSet() *cobra.Command {
 	var s cellFlags
 	c := a.writing(&cobra.Command{
-		Use: "set CELL", Short: "change the settings that are named", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
-		Example: "  cellway cell set cell-001 --endpoint http://10.0.0.1:8080 --endpoint http://10.0.0.2:8080\n  cellway cell set cell-001 --title 'Europe 1' --dry-run",
+		Use: "set CELL", SuggestFor: changes(), Short: "change the settings that are named", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
+		Example: "  cellway cell set cell-001 --add-endpoint http://10.0.0.2:8080\n" +
+			"  cellway cell set cell-001 --endpoint http://10.0.0.1:8080 --endpoint http://10.0.0.2:8080\n" +
+			"  cellway cell set cell-001 --title 'Europe 1' --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := s.settings(cmd, args[0]); err != nil {
+			if err := saysWhat(cmd); err != nil {
 				return err
 			}
-			return a.updateCell(cmd, args[0], func(in *api.CellSettings) error { return s.apply(cmd, in) })
+			if _, err := s.settings(a, cmd, args[0]); err != nil {
+				return err
+			}
+			return a.updateCell(cmd, args[0], func(in *api.CellSettings) error { return s.apply(a, cmd, in) })
 		},
 	})
 	s.flags(c)
@@ -292,8 +307,16 @@ func (a *app) updateCell(cmd *cobra.Command, id string, edit func(*api.CellSetti
 	if err != nil {
 		return err
 	}
-	out, err := cl.UpdateCell(cmd.Context(), cellway.CellID(id), edit, w)
-	return a.cellChanged(cmd.Context(), cl, out, err, true)
+	deaf := false // it is to serve, and nobody knows where
+	out, err := cl.UpdateCell(cmd.Context(), cellway.CellID(id), func(in *api.CellSettings) error {
+		err := edit(in)
+		deaf = len(in.Endpoints) == 0
+		return err
+	}, w)
+	if deaf && errors.Is(err, cellway.ErrInvalid) {
+		err = mend(err, "first say where it listens: cellway cell set %s --endpoint http://10.0.0.1:8080", id)
+	}
+	return a.cellChanged(cmd.Context(), cl, out, err, outcome{kept: true})
 }
 
 func (a *app) cellState(verb, short string, state cellway.CellState) *cobra.Command {
@@ -309,6 +332,10 @@ func (a *app) cellState(verb, short string, state cellway.CellState) *cobra.Comm
 func (a *app) cellRetire() *cobra.Command {
 	return a.asking(a.writing(&cobra.Command{
 		Use: "retire CELL", Short: "end a cell that owns nothing; its name is never used again", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
+		SuggestFor: []string{"remove", "delete", "rm"},
+		Long: `End a cell that owns nothing: no registered tenant, no bucket, no key that a person sends
+there. Its buckets go to the other cells by cellway cell cordon and cellway map assign; those
+with registered tenants stay as long as these are there.`,
 		Example: "  cellway cell retire cell-001 --reason 'hardware returned'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -319,18 +346,35 @@ func (a *app) cellRetire() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Nobody is asked about what can't be.
+			if _, err := cl.Retire(cmd.Context(), cell.ID, a.reason, client.Write{Revision: cell.Revision, DryRun: true}); errors.Is(err, cellway.ErrInUse) {
+				return emptied(err, cell)
+			} else if err != nil {
+				return err
+			}
 			if err := a.sure(func() {
 				fmt.Fprintf(a.err, "this retires cell %s for ever:\n", cell.ID)
 				tellCell(cell).write(a.err)
 			}, args[0]); err != nil {
 				return err
 			}
-			w := a.write()
+			w := a.write(cl)
 			w.Revision = cell.Revision
 			out, err := cl.Retire(cmd.Context(), cell.ID, a.reason, w)
-			return a.cellChanged(cmd.Context(), cl, out, err, true)
+			return a.cellChanged(cmd.Context(), cl, out, err, outcome{kept: true})
 		},
 	}))
+}
+
+// emptied says how a cell comes to own nothing.
+func emptied(err error, cell api.Cell) error {
+	switch {
+	case cell.Tenants > 0:
+		return mend(err, "cellway tenant list --cell %s shows its tenants; it can go when they have", cell.ID)
+	case cell.Buckets > 0:
+		return mend(err, "to give its buckets to the other cells: cellway cell cordon %s, then cellway map assign", cell.ID)
+	}
+	return mend(err, "cellway override list shows the keys that somebody sends to it")
 }
 
 func (a *app) drainCommand() *cobra.Command {
@@ -378,5 +422,27 @@ func (a *app) admit(cmd *cobra.Command, id string, to uint8, set admitFunc) erro
 		return err
 	}
 	out, err := set(cl, cmd.Context(), cellway.CellID(id), to, a.reason, w)
-	return a.cellChanged(cmd.Context(), cl, out, err, false)
+	if errors.Is(err, cellway.ErrInvalid) {
+		err = a.otherWay(cmd, cl, id, to, err)
+	}
+	return a.cellChanged(cmd.Context(), cl, out, err, outcome{drain: cmd.Name() == "drain"})
+}
+
+// otherWay says of a drain that would raise what a cell admits, and of an
+// undrain that would lower it, how it is done.
+func (a *app) otherWay(cmd *cobra.Command, cl *client.Client, id string, to uint8, err error) error {
+	err = fmt.Errorf("%w: %w", err, errState)
+	cell, cellErr := cl.Cell(cmd.Context(), cellway.CellID(id))
+	if cellErr != nil || cell.State == cellway.CellNew || cell.State == cellway.CellRetired {
+		return err
+	}
+	verb := "drain"
+	if to > cell.Admit {
+		verb = "undrain"
+	}
+	words := []string{verb, id, "--to", strconv.Itoa(int(to))}
+	if a.reason != "" {
+		words = append(words, "--reason", a.reason)
+	}
+	return mend(err, "to do that: %s", a.command(words...))
 }

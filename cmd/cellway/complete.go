@@ -122,3 +122,36 @@ func (a *app) completeTokens() cobra.CompletionFunc {
 	return ask(a, func(ctx context.Context, c *client.Client) iter.Seq2[api.Token, error] { return c.Tokens(ctx) },
 		func(t api.Token) string { return t.ID + "\t" + t.Name })
 }
+
+// completionCommand stands in for cobra's, whose help is about cobra.
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	var bare bool
+	c := &cobra.Command{
+		Use: "completion SHELL", Short: "print a script that has a shell complete commands, flags and names", Args: exactly("SHELL"), ValidArgs: shells,
+		Long: `Print a script that has a shell complete commands, flags, and the names of cells, tenants,
+routers and the like, for which it asks the control plane. The shells are bash, zsh, fish
+and powershell. bash needs the package bash-completion.`,
+		Example: "  source <(cellway completion bash)\n  cellway completion fish > ~/.config/fish/completions/cellway.fish",
+		RunE: func(c *cobra.Command, args []string) error {
+			root := c.Root()
+			switch {
+			case args[0] == "bash":
+				return root.GenBashCompletionV2(a.out, !bare)
+			case args[0] == "zsh" && bare:
+				return root.GenZshCompletionNoDesc(a.out)
+			case args[0] == "zsh":
+				return root.GenZshCompletion(a.out)
+			case args[0] == "fish":
+				return root.GenFishCompletion(a.out, !bare)
+			case args[0] == "powershell" && bare:
+				return root.GenPowerShellCompletion(a.out)
+			case args[0] == "powershell":
+				return root.GenPowerShellCompletionWithDesc(a.out)
+			}
+			return usage("there is no script for %q; give %s", args[0], anyOf(shells...))
+		},
+	}
+	c.Flags().BoolVar(&bare, "no-descriptions", false, "leave out the explanations beside the words")
+	return c
+}

@@ -13,14 +13,19 @@ func (a *app) sure(preview func(), word string) error {
 	if a.dryRun || a.yes {
 		return nil
 	}
-	preview()
-	if !terminal(a.in) {
-		fmt.Fprintf(a.err, "cellway: nothing has changed; if this is what you mean:\n\n    %s\n\n", a.again("--yes"))
-		if !a.forPeople() {
-			return errors.Join(a.show(refusal{Code: "unconfirmed", Detail: "it destroys something; nothing has changed", Command: a.again("--yes")}, nil), errAsked)
-		}
+	command := a.again("--yes")
+	switch {
+	case terminal(a.in):
+	case a.forPeople():
+		preview()
+		fmt.Fprintf(a.err, "cellway: nothing has changed; if this is what you mean:\n\n    %s\n\n", command)
 		return errAsked
+	default:
+		const detail = "it destroys something; nothing has changed"
+		err := a.show(refusal{Code: "unconfirmed", Detail: detail, Command: command}, nil)
+		return errors.Join(mend(fmt.Errorf("%s: %w", detail, errAsked), "%s", command), err)
 	}
+	preview()
 	fmt.Fprintf(a.err, "type %q to go on: ", word)
 	line, err := bufio.NewReader(a.in).ReadString('\n')
 	if strings.TrimSpace(line) != word || err != nil && line == "" {
@@ -28,18 +33,4 @@ func (a *app) sure(preview func(), word string) error {
 		return errAsked
 	}
 	return nil
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

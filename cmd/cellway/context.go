@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 )
@@ -23,9 +26,13 @@ type connection struct {
 	CertFile  string `yaml:"cert_file,omitempty" json:"cert_file,omitempty"`
 	KeyFile   string `yaml:"key_file,omitempty" json:"key_file,omitempty"`
 
-	context string // that the flags name
-	from    string // where the address comes from, for people
+	context string   // that the flags name
+	from    string   // where the address comes from, for people
+	sources []source // where the files come from
 }
+
+// A source is a file that a connection names, and what named it.
+type source struct{ file, from string }
 
 // defaultURL is where cellway up and cellway-control listen.
 const defaultURL = "http://127.0.0.1:7700"
@@ -64,7 +71,7 @@ func readContexts() (c contexts, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, fmt.Errorf("contexts in %s: %w: %w", file, cellway.ErrInvalid, err)
+		return c, fmt.Errorf("contexts in %s: %w: %w", file, err, cellway.ErrInvalid)
 	}
 	if _, ok := c.Contexts[c.Current]; c.Current != "" && !ok {
 		return c, fmt.Errorf("contexts in %s: the current one, %q, is not among them: %w", file, c.Current, cellway.ErrInvalid)
@@ -132,28 +139,61 @@ func (a *app) resolve() (connection, error) {
 	if name != "" && !ok {
 		return connection{}, fmt.Errorf("%s is %q, and there is no such context; cellway context list shows all: %w", from, name, cellway.ErrNotFound)
 	}
-	out := connection{from: "the default, as neither --url nor CELLWAY_URL nor a context names one"}
-	pick := func(to *string, flag, env, kept string) string {
+	out := connection{URL: defaultURL, from: "the default, as neither --url nor CELLWAY_URL nor a context names one"}
+	for _, one := range []struct {
+		to              *string
+		typed, flag     string
+		variable, saved string
+	}{
+		{&out.URL, a.conn.URL, "--url", "CELLWAY_URL", kept.URL},
+		{&out.TokenFile, a.conn.TokenFile, "--token-file", "CELLWAY_TOKEN_FILE", kept.TokenFile},
+		{&out.CAFile, a.conn.CAFile, "--ca-file", "CELLWAY_CA_FILE", kept.CAFile},
+		{&out.CertFile, a.conn.CertFile, "--cert-file", "CELLWAY_CERT_FILE", kept.CertFile},
+		{&out.KeyFile, a.conn.KeyFile, "--key-file", "CELLWAY_KEY_FILE", kept.KeyFile},
+	} {
 		for _, s := range []struct{ value, from string }{
-			{flag, "the command line"}, {os.Getenv(env), env}, {kept, "context " + name},
+			{one.typed, one.flag}, {os.Getenv(one.variable), one.variable}, {one.saved, "context " + name},
 		} {
-			if s.value != "" {
-				*to = s.value
-				return s.from
+			if s.value == "" {
+				continue
+			}
+			if *one.to = s.value; one.to == &out.URL {
+				out.from = s.from
+			} else {
+				out.sources = append(out.sources, source{s.value, s.from})
+			}
+			break
+		}
+	}
+	return out, nil
+}
+
+// dial returns a client for the connection. What is wrong with an address or a
+// file is told with what named it.
+func (k connection) dial() (*client.Client, error) {
+	if _, err := client.New(client.Config{URL: k.URL}); err != nil {
+		if u, parseErr := url.Parse("http://" + k.URL); parseErr == nil && u.Port() != "" && !strings.Contains(k.URL, "://") {
+			err = mend(err, "did you mean http://%s?", k.URL)
+		}
+		err = fmt.Errorf("%s: %w", k.from, err)
+		if k.from == "--url" {
+			return nil, usageError{err}
+		}
+		return nil, err
+	}
+	cl, err := client.New(client.Config{
+		URL: k.URL, TokenFile: k.TokenFile, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile,
+		UserAgent: "cellway/" + telemetry.ReadBuild().Version,
+	})
+	if err != nil {
+		for _, s := range k.sources {
+			if strings.Contains(err.Error(), s.file) {
+				return nil, fmt.Errorf("%s: %w", s.from, err)
 			}
 		}
-		return ""
+		return nil, err
 	}
-	if from := pick(&out.URL, a.conn.URL, "CELLWAY_URL", kept.URL); from != "" {
-		out.from = from
-	} else {
-		out.URL = defaultURL
-	}
-	pick(&out.TokenFile, a.conn.TokenFile, "CELLWAY_TOKEN_FILE", kept.TokenFile)
-	pick(&out.CAFile, a.conn.CAFile, "CELLWAY_CA_FILE", kept.CAFile)
-	pick(&out.CertFile, a.conn.CertFile, "CELLWAY_CERT_FILE", kept.CertFile)
-	pick(&out.KeyFile, a.conn.KeyFile, "CELLWAY_KEY_FILE", kept.KeyFile)
-	return out, nil
+	return cl, nil
 }
 
 func (a *app) contextNames() []string {
@@ -182,7 +222,7 @@ func (a *app) contextCommand() *cobra.Command {
 			}
 			return a.show(all.Contexts, func() {
 				if len(all.Contexts) == 0 {
-					fmt.Fprintln(a.err, "no context yet; make one with cellway context set")
+					fmt.Fprintln(a.err, a.own("no context yet; make one with cellway context set"))
 					return
 				}
 				t := newTable("current", "context", "url", "token file", "client certificate")
@@ -198,7 +238,7 @@ func (a *app) contextCommand() *cobra.Command {
 		},
 	}
 	set := &cobra.Command{
-		Use: "set NAME", Short: "make or change a context from the flags", Args: exactly("NAME"), ValidArgsFunction: completeNames(a.contextNames),
+		Use: "set NAME", SuggestFor: []string{"add", "create"}, Short: "make or change a context from the flags", Args: exactly("NAME"), ValidArgsFunction: completeNames(a.contextNames),
 		Example: "  cellway context set prod --url https://control.example.com:7700 --token-file ~/.cellway-token",
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := readContexts()
@@ -255,7 +295,7 @@ func (a *app) contextCommand() *cobra.Command {
 		},
 	}
 	remove := &cobra.Command{
-		Use: "remove NAME", Short: "forget a context", Args: exactly("NAME"), ValidArgsFunction: completeNames(a.contextNames),
+		Use: "remove NAME", SuggestFor: []string{"delete", "rm"}, Short: "forget a context", Args: exactly("NAME"), ValidArgsFunction: completeNames(a.contextNames),
 		Example: "  cellway context remove prod",
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := readContexts()
@@ -284,13 +324,4 @@ type contextChange struct {
 	Context string      `json:"context"`
 	Is      *connection `json:"is"` // null: it is removed
 	Current string      `json:"current"`
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	out := []string{}
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

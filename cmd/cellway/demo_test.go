@@ -20,7 +20,7 @@ func TestDemoRefusesWhatItCannotPlayBeforeItStartsAnything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			if code := run(t.Context(), tc.args, strings.NewReader(""), &out, &errs); code != exitUsage {
+			if code := run(t.Context(), append([]string{"cellway"}, tc.args...), strings.NewReader(""), &out, &errs); code != exitUsage {
 				t.Errorf("exit code %d, want %d", code, exitUsage)
 			}
 			if !strings.Contains(errs.String(), tc.says) || out.Len() > 0 {
@@ -32,14 +32,14 @@ func TestDemoRefusesWhatItCannotPlayBeforeItStartsAnything(t *testing.T) {
 
 func TestThePartsOfTheDemoAreHidden(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"help"}, strings.NewReader(""), &out, &errs); code != exitOK {
+	if code := run(t.Context(), []string{"cellway", "help"}, strings.NewReader(""), &out, &errs); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	if strings.Contains(out.String(), "demo-") || !strings.Contains(out.String(), "demo ") {
 		t.Errorf("help says\n%s", out.String())
 	}
 	var code int
-	if code = run(t.Context(), []string{"demo-cell", "--nonsense"}, strings.NewReader(""), &out, &errs); code == exitOK {
+	if code = run(t.Context(), []string{"cellway", "demo-cell", "--nonsense"}, strings.NewReader(""), &out, &errs); code == exitOK {
 		t.Error("a part takes nonsense")
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -15,7 +16,7 @@ import (
 func (a *app) fleetCommand() *cobra.Command {
 	c := &cobra.Command{Use: "fleet", Short: "fleet-wide settings", Example: "  cellway fleet show\n  cellway fleet create shop --extractor header:X-Tenant-Id"}
 	show := &cobra.Command{
-		Use: "show", Short: "the settings", Args: exactly(), Example: "  cellway fleet show -o yaml",
+		Use: "show", SuggestFor: lookups(), Short: "the settings", Args: exactly(), Example: "  cellway fleet show -o yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -30,12 +31,12 @@ func (a *app) fleetCommand() *cobra.Command {
 	}
 	var s fleetFlags
 	create := a.writing(&cobra.Command{
-		Use: "create NAME", Short: "make the fleet's settings; name, mapping and bucket count never change", Args: exactly("NAME"),
+		Use: "create NAME", SuggestFor: []string{"add", "new"}, Short: "make the fleet's settings; name, mapping and bucket count never change", Args: exactly("NAME"),
 		Example: "  cellway fleet create shop --extractor header:X-Tenant-Id\n" +
 			"  cellway fleet create shop --mapping full --extractor 'host:{tenant}.shop.example.com' --extractor fixed:/login,key=front-desk",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := api.FleetSettings{Name: args[0]}
-			if err := s.apply(cmd, &in); err != nil {
+			if err := s.apply(a, cmd, &in); err != nil {
 				return err
 			}
 			if err := valid(in); err != nil {
@@ -51,17 +52,20 @@ func (a *app) fleetCommand() *cobra.Command {
 	})
 	s.flags(create)
 	set := a.writing(&cobra.Command{
-		Use: "set", Short: "change the settings that are named", Args: exactly(),
-		Example: "  cellway fleet set --strict\n  cellway fleet set --extractor header:X-Tenant-Id --extractor query:tenant",
+		Use: "set", SuggestFor: changes(), Short: "change the settings that are named", Args: exactly(),
+		Example: "  cellway fleet set --strict\n  cellway fleet set --add-extractor query:tenant\n  cellway fleet set --extractor header:X-Tenant-Id --extractor query:tenant",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.apply(cmd, &api.FleetSettings{}); err != nil {
+			if err := saysWhat(cmd); err != nil {
+				return err
+			}
+			if err := s.extractors.check(cmd); err != nil {
 				return err
 			}
 			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
-			out, err := cl.UpdateFleet(cmd.Context(), func(in *api.FleetSettings) error { return s.apply(cmd, in) }, w)
+			out, err := cl.UpdateFleet(cmd.Context(), func(in *api.FleetSettings) error { return s.apply(a, cmd, in) }, w)
 			return a.fleetChanged(cmd.Context(), cl, out, err)
 		},
 	})
@@ -105,20 +109,9 @@ func tellFleet(f api.Fleet) *facts {
 	t.add("stateless", "%s", yesNo(f.Stateless))
 	t.add("pass-through", "%s", yesNo(f.PassThrough))
 	t.add("catch-all", "%s", f.CatchAll)
-	var xs []string
-	for _, x := range f.Extractors {
-		xs = append(xs, formatExtractor(x))
-	}
-	t.add("extractors", "%s", strings.Join(xs, "\n"))
+	t.add("extractors", "%s", strings.Join(formatExtractors(f.Extractors), "\n"))
 	t.add("revision", "%d", f.Revision)
 	return t
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 // fleetFlags are the settings as flags.
@@ -129,7 +122,7 @@ type fleetFlags struct {
 	stateless  bool
 	passOn     bool
 	catchAll   cellway.CellID
-	extractors []string
+	extractors listFlag
 }
 
 func (s *fleetFlags) flags(c *cobra.Command) {
@@ -143,11 +136,16 @@ func (s *fleetFlags) flags(c *cobra.Command) {
 	f.BoolVar(&s.stateless, "stateless", false, "no tenant has data: owners may change freely")
 	f.BoolVar(&s.passOn, "pass-through", false, "one active cell only: forward requests without a usable key")
 	f.Var(cellFlag{&s.catchAll}, "catch-all", "cell of keys that nothing else owns")
-	f.StringArrayVar(&s.extractors, "extractor", nil, "where a request's key stands, in order; KIND:NAME or KIND:PATTERN, then ,must_agree ,source=… ,key=…")
+	s.extractors.name, s.extractors.spell = "extractor", func(text string) (string, error) {
+		x, err := parseExtractor(text)
+		return formatExtractor(x), err
+	}
+	s.extractors.flags(c, "where a request's key stands, in order; KIND:NAME or KIND:PATTERN, then ,must_agree ,source=… ,key=…", c.Name() == "create")
 }
 
-// apply puts what the flags say into in.
-func (s *fleetFlags) apply(c *cobra.Command, in *api.FleetSettings) error {
+// apply puts what the flags say into in, and notes what goes.
+func (s *fleetFlags) apply(a *app, c *cobra.Command, in *api.FleetSettings) error {
+	a.leaves = nil
 	set := c.Flags().Changed
 	if c.Name() == "create" {
 		in.Mapping, in.Buckets = s.mapping, s.buckets
@@ -164,17 +162,34 @@ func (s *fleetFlags) apply(c *cobra.Command, in *api.FleetSettings) error {
 	if set("catch-all") {
 		in.CatchAll = s.catchAll
 	}
-	if set("extractor") {
-		in.Extractors = nil
-		for _, text := range s.extractors {
-			x, err := parseExtractor(text)
-			if err != nil {
-				return usageError{err}
-			}
-			in.Extractors = append(in.Extractors, x)
-		}
+	was := formatExtractors(in.Extractors)
+	list, err := s.extractors.apply(c, was)
+	if err != nil || slices.Equal(list, was) {
+		return err
 	}
-	return nil
+	a.leaving("extractor", was, list)
+	in.Extractors, err = parseExtractors(list)
+	return err
+}
+
+// parseExtractors reads several, as flags give them.
+func parseExtractors(texts []string) (all []cellway.Extractor, err error) {
+	for _, text := range texts {
+		x, err := parseExtractor(text)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// formatExtractors writes what parseExtractors reads.
+func formatExtractors(all []cellway.Extractor) (texts []string) {
+	for _, x := range all {
+		texts = append(texts, formatExtractor(x))
+	}
+	return texts
 }
 
 // parseExtractor reads KIND:WHAT with options behind commas. A comma within

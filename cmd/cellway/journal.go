@@ -48,13 +48,7 @@ func (a *app) journalCommand() *cobra.Command {
 				}
 			}
 			if !follow {
-				return showList(a, func(yield func(api.JournalEntry, error) bool) {
-					for _, e := range entries {
-						if !yield(e, nil) {
-							return
-						}
-					}
-				}, "nothing was done", a.journalTable(full), a.journalRow(full))
+				return showList(a, listOf(entries), "nothing was done", a.journalTable(full), a.journalRow(full))
 			}
 			tell := a.journalFollower(full, entries)
 			for {
@@ -211,12 +205,18 @@ signing key: cellway-control restore makes a store of it.`,
 			if err != nil {
 				return fmt.Errorf("backup: %w", err)
 			}
-			return a.show(map[string]any{"file": out, "bytes": n}, func() { fmt.Fprintf(a.out, "%s: %s\n", out, size(uint64(n))) })
+			return a.show(written{out, n}, func() { fmt.Fprintf(a.out, "%s: %s\n", out, size(uint64(n))) })
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "file to write, or - for standard output")
 	require(c, "out")
 	return c
+}
+
+// A written file answers cellway backup.
+type written struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
 }
 
 // A meter tells somebody at a terminal how much has come.
@@ -272,7 +272,7 @@ records of the store: the next version is above every other.`,
 				return err
 			}
 			preview := func() {
-				tellMap(s).write(a.err)
+				a.tellMap(s).write(a.err)
 				fmt.Fprintln(a.err)
 				t := newTable("router", "state", "map")
 				for _, r := range routers {

@@ -52,6 +52,7 @@ func TestScripts(t *testing.T) {
 				RequireExplicitExec: true,
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("PATH", path)
+					env.Setenv("BUILT", filepath.SplitList(path)[0])
 					env.Setenv("STORE", controld.Memory)
 					if store == "sqlite" {
 						env.Setenv("STORE", filepath.Join(env.WorkDir, "state", "fleet.db"))
@@ -77,6 +78,7 @@ func TestScripts(t *testing.T) {
 					"service":  service,
 					"freeport": freePort,
 					"through":  through,
+					"overdue":  overdueOverride,
 
 					"eventually": eventually,
 				},
@@ -165,6 +167,15 @@ func reportAs(ts *testscript.TestScript, neg bool, args []string) {
 		})
 		ts.Check(err)
 	}
+}
+
+// overdueOverride sets a test override whose review is past, which the command
+// line refuses: overdue KEY CELL.
+func overdueOverride(ts *testscript.TestScript, neg bool, args []string) {
+	_, err := toControl(ts).PutOverride(context.Background(), cellway.Key(args[0]), api.OverrideSettings{
+		Kind: cellway.Test, Cell: cellway.CellID(args[1]), By: "me", Reason: "synthetic", ReviewBy: time.Date(2001, 1, 31, 0, 0, 0, 0, time.UTC),
+	}, client.Write{})
+	ts.Check(err)
 }
 
 // settle waits until the last change is published.
@@ -341,7 +352,7 @@ func grab(ts *testscript.TestScript, neg bool, args []string) {
 func forEachCommand(c *cobra.Command, f func(*cobra.Command)) {
 	f(c)
 	for _, sub := range c.Commands() {
-		if sub.Name() != "help" && sub.Name() != "completion" && !sub.Hidden {
+		if sub.Name() != "help" && !sub.Hidden {
 			forEachCommand(sub, f)
 		}
 	}
@@ -378,9 +389,9 @@ func TestEveryCommandTellsWhatItDoesWithAnExample(t *testing.T) {
 // lost, and by its exit code alone if nobody reads it any more.
 func TestHelpThatNobodyGetsIsAFailure(t *testing.T) {
 	forEachCommand((&app{}).root(), func(c *cobra.Command) {
-		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		args := append(strings.Fields(c.CommandPath()), "--help")
 		if c.Name() == "exit-codes" {
-			args = []string{"help", "exit-codes"}
+			args = []string{"cellway", "help", "exit-codes"}
 		}
 		for _, tt := range []struct {
 			why  error
@@ -389,7 +400,7 @@ func TestHelpThatNobodyGetsIsAFailure(t *testing.T) {
 		}{{syscall.ENOSPC, 1, "cellway: standard output: no space left on device\n"}, {syscall.EPIPE, 141, ""}} {
 			var stderr strings.Builder
 			if got := run(t.Context(), args, strings.NewReader(""), broken{tt.why}, &stderr); got != tt.code || stderr.String() != tt.says {
-				t.Errorf("cellway %s, %v: ends with %d and says %q", strings.Join(args, " "), tt.why, got, stderr.String())
+				t.Errorf("%s, %v: ends with %d and says %q", strings.Join(args, " "), tt.why, got, stderr.String())
 			}
 		}
 	})
@@ -445,6 +456,7 @@ func TestParseReview(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	for s, want := range map[string]string{
 		"30d": "2026-12-30T12:00:00Z", "2027-01-31": "2027-01-31T00:00:00Z", "2027-01-31T08:00:00+01:00": "2027-01-31T07:00:00Z",
+		"2026-11-30": "", "2001-01-31": "", "2026-11-30T11:59:59Z": "",
 		"": "", "0d": "", "-1d": "", "soon": "", "31.1.2027": "", "30": "",
 	} {
 		got, err := parseReview(s, now)

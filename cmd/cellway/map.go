@@ -14,6 +14,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/routemap"
 	"github.com/spf13/cobra"
 )
@@ -24,9 +25,12 @@ func (a *app) mapCommand() *cobra.Command {
 	return c
 }
 
+// noMap is what there is to say before the first one.
+const noMap = "none yet: register cells, then cellway map assign"
+
 func (a *app) mapStatus() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Aliases: []string{"show"}, Short: "the newest map and how far routers are", Args: exactly(), Example: "  cellway map status",
+		Use: "status", Aliases: []string{"show"}, SuggestFor: lookups(), Short: "the newest map and how far routers are", Args: exactly(), Example: "  cellway map status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -36,16 +40,16 @@ func (a *app) mapStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(s, func() { tellMap(s).write(a.out) })
+			return a.show(s, func() { a.tellMap(s).write(a.out) })
 		},
 	}
 }
 
-func tellMap(s api.MapStatus) *facts {
+func (a *app) tellMap(s api.MapStatus) *facts {
 	t := &facts{}
 	t.add("fleet", "%s", s.Fleet)
 	if s.Version == 0 {
-		t.add("map", "none yet: register cells, then cellway map assign")
+		t.add("map", "%s", a.own(noMap))
 	} else {
 		t.add("version", "%s", s.Version)
 		t.add("digest", "%s", s.Digest)
@@ -67,7 +71,7 @@ func tellMap(s api.MapStatus) *facts {
 			text += "\n" + r.Why
 		}
 		text += fmt.Sprintf("\nthe newest map of all is %s, digest %s\nto go on from it: cellway restore confirm", r.Highest, r.HighestDigest)
-		t.add("restore", "%s", text)
+		t.add("restore", "%s", a.own(text))
 	}
 	return t
 }
@@ -95,7 +99,11 @@ func tellReach(w api.Waited) string {
 func (a *app) mapVersions() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "versions", Short: "published versions, newest first", Args: exactly(), Example: "  cellway map versions --limit 20",
+		Use: "versions", Short: "published versions, newest first", Args: exactly(),
+		Long: `Published versions, newest first, with how many keys each gave another answer: MOVED are
+those with an entry that have another owner, or none, as a quarantine and its end make of
+a key; ADDED and REMOVED are entries that came and went; BUCKETS have another owner.`,
+		Example: "  cellway map versions --limit 20",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usage("--limit is %d; give a number from 0 on", limit)
@@ -126,8 +134,6 @@ func (a *app) mapVersions() *cobra.Command {
 	c.Flags().IntVar(&limit, "limit", 50, "how many; 0: all that are kept")
 	return c
 }
-
-func count(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 // version reads a version argument; "newest" is 0.
 func version(args []string, i int) (cellway.Version, error) {
@@ -311,10 +317,7 @@ func (a *app) mapDiff() *cobra.Command {
 					fmt.Fprintf(a.out, "%s and %s answer every key alike\n", d.From, d.To)
 					return
 				}
-				a.differences(d.Changes)
-				if more := d.Total - len(d.Changes); more > 0 {
-					fmt.Fprintf(a.out, "and %d more\n", more)
-				}
+				a.differences(d.Changes, d.Total)
 			})
 		},
 	}
@@ -335,14 +338,12 @@ all of that is listed. Nothing is admitted that is drained now.`,
 			if v == 0 {
 				return usage("name the version to go back to; cellway map versions lists them")
 			}
-			cl, w, err := a.writer()
+			cl, err := a.client()
 			if err != nil {
 				return err
 			}
 			if !a.yes && !a.dryRun {
-				plan := w
-				plan.DryRun, plan.Wait = true, 0
-				would, err := cl.Rollback(cmd.Context(), v, a.reason, plan)
+				would, err := cl.Rollback(cmd.Context(), v, a.reason, client.Write{DryRun: true})
 				if err != nil {
 					return err
 				}
@@ -353,7 +354,7 @@ all of that is listed. Nothing is admitted that is drained now.`,
 					return err
 				}
 			}
-			out, err := cl.Rollback(cmd.Context(), v, a.reason, w)
+			out, err := cl.Rollback(cmd.Context(), v, a.reason, a.write(cl))
 			if err != nil {
 				return err
 			}
@@ -368,7 +369,7 @@ all of that is listed. Nothing is admitted that is drained now.`,
 // left names what a rollback leaves as it is.
 func left(r api.RollbackChange) string {
 	var parts []string
-	names := func(what string, n int, name func(int) string) {
+	names := func(one, many string, n int, name func(int) string) {
 		if n == 0 {
 			return
 		}
@@ -376,11 +377,11 @@ func left(r api.RollbackChange) string {
 		for i := range min(n, 10) {
 			all = append(all, name(i))
 		}
-		parts = append(parts, fmt.Sprintf("%d %s (%s)", n, what, some(all, n)))
+		parts = append(parts, fmt.Sprintf("%s (%s)", plural(n, one, many), some(all, n)))
 	}
-	names("keys", len(r.LeftKeys), func(i int) string { return string(r.LeftKeys[i]) })
-	names("cells", len(r.LeftCells), func(i int) string { return string(r.LeftCells[i]) })
-	names("buckets", len(r.LeftBuckets), func(i int) string { return strconv.Itoa(int(r.LeftBuckets[i])) })
+	names("key", "keys", len(r.LeftKeys), func(i int) string { return string(r.LeftKeys[i]) })
+	names("cell", "cells", len(r.LeftCells), func(i int) string { return string(r.LeftCells[i]) })
+	names("bucket", "buckets", len(r.LeftBuckets), func(i int) string { return strconv.Itoa(int(r.LeftBuckets[i])) })
 	if parts == nil {
 		return "nothing"
 	}
@@ -421,7 +422,7 @@ tenants stays where it is until they have moved.`,
 				// Thousands of buckets say less than how many each cell has.
 				fmt.Fprintln(a.out, "dry run: nothing has changed")
 				plan()
-				a.toDoIt()
+				a.toDoIt(out.Change)
 				return nil
 			}
 			return a.wrote(cmd.Context(), cl, out, out.Change, outcome{done: plan})

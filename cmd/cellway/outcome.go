@@ -21,12 +21,14 @@ type outcome struct {
 	// write that changes no map found done what it asked for.
 	kept bool
 
-	more bool // the command does more than this, and tells how to do it all at its end
+	drain bool // it goes out even while a restore waits for a person
+	more  bool // the command does more than this, and tells how to do it all at its end
 }
 
 // wrote tells what a write did: for programs its answer, for people the record,
 // the map, and whether it is everywhere.
 func (a *app) wrote(ctx context.Context, cl *client.Client, answer any, c api.Change, o outcome) error {
+	a.quiet()
 	switch {
 	case !a.forPeople():
 		if err := a.show(answer, nil); err != nil {
@@ -38,30 +40,40 @@ func (a *app) wrote(ctx context.Context, cl *client.Client, answer any, c api.Ch
 		if o.done != nil {
 			o.done()
 		}
-		fmt.Fprintln(a.out, a.fate(ctx, cl, c, o.kept))
+		a.tellLeaving(a.out)
+		fmt.Fprintln(a.out, a.own(fate(ctx, cl, c, o)))
 	}
 	return behind(c)
 }
 
 // fate says what becomes of the map after a write.
-func (a *app) fate(ctx context.Context, cl *client.Client, c api.Change, kept bool) string {
+func fate(ctx context.Context, cl *client.Client, c api.Change, o outcome) string {
 	w := c.Waited
 	switch {
 	case c.ChangeID != "" && w != nil && w.Reached:
 		return fmt.Sprintf("change %s is at all %s, in map %s", c.ChangeID, plural(w.Routers, "router", "routers"), w.Version)
-	case c.ChangeID != "":
-		return fmt.Sprintf("change %s is accepted: the next map has it; cellway change %s tells how far it is", c.ChangeID, c.ChangeID)
+	case c.ChangeID != "" && !o.drain:
+		return accepted(c.ChangeID, "the next map has it")
 	}
+	kept := o.kept && !c.Unchanged
 	s, err := cl.MapStatus(ctx)
 	switch {
+	case c.ChangeID != "" && err == nil && s.Restore != nil:
+		return accepted(c.ChangeID, heldBack(*s.Restore))
+	case c.ChangeID != "":
+		return accepted(c.ChangeID, "the next map has it")
 	case err != nil && kept:
 		return "it is recorded, and the map needs no change for it"
 	case err != nil:
 		return "nothing was left to do"
+	case s.Version == 0 && c.Unchanged:
+		return "nothing was left to do; there is no map yet: cellway map assign makes the first one"
 	case s.Version == 0:
 		return "it is recorded; there is no map yet, and the first one will have it: cellway map assign makes it"
 	case kept:
 		return fmt.Sprintf("it is recorded, and the map needs no change for it: routers stay with map %s", s.Version)
+	case o.kept:
+		return "nothing was left to do: the record is so already"
 	case w != nil && w.Reached:
 		return fmt.Sprintf("nothing was left to do: map %s has it, and is at all %s", w.Version, plural(w.Routers, "router", "routers"))
 	case s.Waiting > 0:
@@ -70,19 +82,30 @@ func (a *app) fate(ctx context.Context, cl *client.Client, c api.Change, kept bo
 	return fmt.Sprintf("nothing was left to do: map %s has it", s.Version)
 }
 
+func accepted(change, next string) string {
+	return fmt.Sprintf("change %s is accepted: %s; cellway change %s tells how far it is", change, next, change)
+}
+
+// heldBack says when routers get a drain while a restore waits for a person: a
+// control plane that lacks the newest map can't add the drain to it.
+func heldBack(r api.RestoreState) string {
+	if r.Highest > r.Version {
+		return "but no map goes out until a restore is confirmed (cellway restore confirm), so no router knows of it"
+	}
+	return "a restore waits for a person, and drains alone go out until then, as soon as the routers have reported"
+}
+
 // planned tells what a dry run found: what would change, then how much of it,
-// then the command that does it.
+// what a person would have to confirm, then the command that does it.
 func (a *app) planned(c api.Change, o outcome) {
 	fmt.Fprintln(a.out, "dry run: nothing has changed")
 	if o.would != "" {
 		fmt.Fprintln(a.out, o.would)
 	}
+	a.tellLeaving(a.out)
 	switch {
 	case len(c.Changes) > 0:
-		a.differences(c.Changes)
-		if more := c.Total - len(c.Changes); more > 0 {
-			fmt.Fprintf(a.out, "and %d more\n", more)
-		}
+		a.differences(c.Changes, c.Total)
 		fmt.Fprintf(a.out, "%s would change", plural(c.Total, "record of the map", "records of the map"))
 		if c.Counts != nil {
 			fmt.Fprint(a.out, ": ", strings.Join(tellCounts(*c.Counts), ", "))
@@ -92,15 +115,28 @@ func (a *app) planned(c api.Change, o outcome) {
 		if o.as != nil {
 			o.as.write(a.out)
 		}
-		fmt.Fprintln(a.out, "the map would stay as it is")
+		if c.Unchanged {
+			fmt.Fprintln(a.out, "nothing would be left to do: the record is so already")
+		} else {
+			fmt.Fprintln(a.out, "the map would stay as it is")
+		}
 	}
 	if !o.more {
-		a.toDoIt()
+		a.toDoIt(c)
 	}
 }
 
-// toDoIt tells the command that does what was tried.
-func (a *app) toDoIt() { fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again("")) }
+// toDoIt tells the command that does what was tried, with a confirmation if it
+// would be asked for one.
+func (a *app) toDoIt(c api.Change) {
+	if len(c.Causes) == 0 {
+		fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again(""))
+		return
+	}
+	fmt.Fprintln(a.out, "a person must confirm it:")
+	tellCauses(a.out, c.Causes)
+	fmt.Fprintf(a.out, "to confirm exactly this change, and do it:\n\n    %s\n\n", a.again("--confirm", c.Digest))
+}
 
 // tellCounts says what the gate counts in a change, what moves first.
 func tellCounts(n api.Counts) []string {
@@ -122,7 +158,7 @@ func tellCounts(n api.Counts) []string {
 		out = append(out, "the extractors change")
 	}
 	if n.MappingChanged {
-		out = append(out, "the mapping changes")
+		out = append(out, mappingChanges)
 	}
 	if out == nil {
 		out = []string{"no key gets another owner"}
@@ -130,13 +166,26 @@ func tellCounts(n api.Counts) []string {
 	return out
 }
 
-// differences shows what differs between two maps.
-func (a *app) differences(all []api.Difference) {
+// differences shows the first of what differs between two maps. What answers as
+// before, in another epoch, is only counted; it stands last.
+func (a *app) differences(first []api.Difference, total int) {
 	t := newTable("what", "name", "from", "to")
-	for _, d := range all {
+	for _, d := range first {
+		if d.EpochOnly {
+			break
+		}
 		t.row(d.What, d.Name, orDash(plainSetting(d, d.From)), orDash(plainSetting(d, d.To)))
 	}
-	a.print(t)
+	if len(t.rows) > 0 {
+		a.print(t)
+	}
+	switch more := total - len(t.rows); {
+	case more == 0:
+	case len(t.rows) == len(first):
+		fmt.Fprintf(a.out, "and %d more\n", more)
+	default:
+		fmt.Fprintf(a.out, "%s the same in another epoch, as after a restore\n", plural(more, "record answers", "records answer"))
+	}
 }
 
 // plainSetting spells extractors as flags take them.
@@ -145,11 +194,7 @@ func plainSetting(d api.Difference, text string) string {
 	if d.What != "settings" || d.Name != "extractors" || json.Unmarshal([]byte(text), &xs) != nil {
 		return text
 	}
-	var out []string
-	for _, x := range xs {
-		out = append(out, formatExtractor(x))
-	}
-	return strings.Join(out, " ")
+	return strings.Join(formatExtractors(xs), " ")
 }
 
 // behind is the error of a change that was waited for in vain.
@@ -171,5 +216,5 @@ func behind(c api.Change) error {
 	if c.ChangeID == "" {
 		return fmt.Errorf("it was done before, and is %w (%s)", errBehind, strings.Join(why, "; "))
 	}
-	return fmt.Errorf("change %s is accepted, and %w (%s); cellway change %s tells how far it is", c.ChangeID, errBehind, strings.Join(why, "; "), c.ChangeID)
+	return mend(fmt.Errorf("change %s is accepted, and %w (%s)", c.ChangeID, errBehind, strings.Join(why, "; ")), "cellway change %s tells how far it is", c.ChangeID)
 }

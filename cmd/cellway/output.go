@@ -8,7 +8,6 @@ import (
 	"iter"
 	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -47,29 +46,30 @@ func (a *app) colours() bool { return terminal(a.out) && os.Getenv("NO_COLOR") =
 var outputs = []string{"table", "wide", "json", "yaml"}
 
 // forPeople reports whether a person reads the output.
-func (a *app) forPeople() bool { return a.output == "table" || a.output == "wide" }
+func (a *app) forPeople() bool { return a.output != "json" && a.output != "yaml" }
 
 // show prints v for programs, or has people write it for people.
 func (a *app) show(v any, people func()) error {
-	a.answered = a.answered || !a.forPeople()
-	switch a.output {
-	case "json":
-		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(a.out, "%s\n", b)
-		return err
-	case "yaml":
-		b, err := toYAML(v)
-		if err != nil {
-			return err
-		}
-		_, err = a.out.Write(b)
+	if a.forPeople() {
+		people()
+		return a.out.Err()
+	}
+	a.answered = true
+	text, err := a.encode(v)
+	if err != nil {
 		return err
 	}
-	people()
-	return a.out.Err()
+	_, err = a.out.Write(text)
+	return err
+}
+
+// encode writes v as programs asked for it.
+func (a *app) encode(v any) ([]byte, error) {
+	if a.output == "yaml" {
+		return toYAML(v)
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
+	return append(b, '\n'), err
 }
 
 // A removal is the answer to a removal that leaves no record.
@@ -87,6 +87,17 @@ func (a *app) gone(id, text string) error {
 	return a.say(removal{id, !a.dryRun, a.dryRun}, "%s", text)
 }
 
+// listOf is a list that has come already.
+func listOf[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, one := range all {
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}
+
 // showList prints a list when all of it has come: as an array for programs, as a
 // table for people. An error in the middle prints nothing of it.
 func showList[T any](a *app, items iter.Seq2[T, error], none string, t *table, row func(T) []string) error {
@@ -102,7 +113,7 @@ func showList[T any](a *app, items iter.Seq2[T, error], none string, t *table, r
 	}
 	return a.show(all, func() {
 		if len(all) == 0 {
-			fmt.Fprintln(a.err, none)
+			fmt.Fprintln(a.err, a.own(none))
 			return
 		}
 		for _, item := range all {
@@ -141,41 +152,4 @@ func block(n *yaml.Node) {
 	for _, c := range n.Content {
 		block(c)
 	}
-}
-
-// age is a time for people: how long ago, or when.
-func age(now, t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	d := now.Sub(t)
-	switch {
-	case d < 0:
-		return t.Format(time.DateTime)
-	case d < time.Minute:
-		return fmt.Sprintf("%ds ago", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
-}
-
-func date(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Local().Format("2006-01-02 15:04")
-}
-
-// size is a number of bytes for people.
-func size(n uint64) string {
-	switch {
-	case n < 10<<10:
-		return fmt.Sprintf("%d B", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d MiB", n>>20)
 }

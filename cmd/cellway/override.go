@@ -65,7 +65,11 @@ func parseReview(s string, now time.Time) (time.Time, error) {
 		}
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, s); err == nil {
+		t, err := time.Parse(layout, s)
+		switch {
+		case err == nil && !t.After(now):
+			return time.Time{}, usage("--review-by is %q, and that is past; give a date to come, or days from now like 30d", s)
+		case err == nil:
 			return t.UTC(), nil
 		}
 	}
@@ -76,7 +80,7 @@ func (a *app) overrideSet() *cobra.Command {
 	var kind, by, review string
 	var cell cellway.CellID
 	c := a.writing(&cobra.Command{
-		Use: "set KEY", Short: "set the override of a tenant, or of a tenant/part", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
+		Use: "set KEY", SuggestFor: []string{"add", "create", "put"}, Short: "set the override of a tenant, or of a tenant/part", Args: exactly("KEY"), ValidArgsFunction: first(a.completeTenants()),
 		Long: `Set the override of a key. A pin, heavy or test override names the cell. A quarantine
 without a cell refuses the key in the routers: it is always possible. An override that
 would send a tenant away from its data is refused, as that is a move.
@@ -138,7 +142,7 @@ again. When the date has passed an alarm is raised, and nothing else changes.`,
 
 func (a *app) overrideRemove() *cobra.Command {
 	return a.asking(a.writing(&cobra.Command{
-		Use: "remove KEY", Short: "remove an override; the key goes where it would without", Args: exactly("KEY"), ValidArgsFunction: first(a.completeOverrides()),
+		Use: "remove KEY", SuggestFor: []string{"delete", "rm"}, Short: "remove an override; the key goes where it would without", Args: exactly("KEY"), ValidArgsFunction: first(a.completeOverrides()),
 		Example: "  cellway override remove acme --reason 'fixed in 4.2'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -154,7 +158,7 @@ func (a *app) overrideRemove() *cobra.Command {
 			}, args[0]); err != nil {
 				return err
 			}
-			w := a.write()
+			w := a.write(cl)
 			w.Revision = o.Revision
 			out, err := cl.RemoveOverride(cmd.Context(), o.Key, w)
 			if err != nil {
@@ -182,7 +186,7 @@ func (a *app) aliasCommand() *cobra.Command {
 		},
 	}
 	set := a.writing(&cobra.Command{
-		Use: "set ALIAS KEY", Short: "give a tenant, or one key of it, another name", Args: exactly("ALIAS", "KEY"),
+		Use: "set ALIAS KEY", SuggestFor: []string{"add", "create"}, Short: "give a tenant, or one key of it, another name", Args: exactly("ALIAS", "KEY"),
 		Example: "  cellway alias set acme-corp acme\n  cellway alias set acme-eu acme/eu",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, w, err := a.writer()
@@ -194,7 +198,7 @@ func (a *app) aliasCommand() *cobra.Command {
 		},
 	})
 	remove := a.asking(a.writing(&cobra.Command{
-		Use: "remove ALIAS", Short: "remove an alias; no other alias gets its name", Args: exactly("ALIAS"), ValidArgsFunction: first(a.completeAliases()),
+		Use: "remove ALIAS", SuggestFor: []string{"delete", "rm"}, Short: "remove an alias; no other alias gets its name", Args: exactly("ALIAS"), ValidArgsFunction: first(a.completeAliases()),
 		Example: "  cellway alias remove acme-corp",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -210,7 +214,7 @@ func (a *app) aliasCommand() *cobra.Command {
 			}, args[0]); err != nil {
 				return err
 			}
-			w := a.write()
+			w := a.write(cl)
 			w.Revision = x.Revision
 			out, err := cl.RemoveAlias(cmd.Context(), x.Name, w)
 			return a.aliasChanged(cmd.Context(), cl, out, err, "is no longer a name for", true)

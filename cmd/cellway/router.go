@@ -87,7 +87,7 @@ func (a *app) tellBuild(build string) string {
 
 func (a *app) routerShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show ROUTER", Short: "one router, what it refused and what it sent where", Args: exactly("ROUTER"), ValidArgsFunction: first(a.completeRouters()),
+		Use: "show ROUTER", SuggestFor: lookups(), Short: "one router, what it refused and what it sent where", Args: exactly("ROUTER"), ValidArgsFunction: first(a.completeRouters()),
 		Example: "  cellway router show router-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -144,7 +144,7 @@ func (a *app) tellRouter(r api.Router) {
 
 func (a *app) routerForget() *cobra.Command {
 	c := a.asking(&cobra.Command{
-		Use: "forget ROUTER", Short: "stop waiting for a router that will not come back", Args: exactly("ROUTER"), ValidArgsFunction: first(a.completeRouters()),
+		Use: "forget ROUTER", SuggestFor: []string{"remove", "delete", "rm"}, Short: "stop waiting for a router that will not come back", Args: exactly("ROUTER"), ValidArgsFunction: first(a.completeRouters()),
 		Example: "  cellway router forget router-7 --reason 'machine returned'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -174,6 +174,12 @@ func (a *app) routerForget() *cobra.Command {
 func (a *app) explainCommand() *cobra.Command {
 	return a.aboutKey(&cobra.Command{
 		Use: "explain KEY", Short: "how the newest map answers a key, step by step",
+		Long: `How the newest map answers a key, step by step: the rule that finds its cell, and whether
+that lets it through.
+
+Each tenant has a place from 1 to 100 in the order in which a cell lets its tenants in
+again, drawn from the tenant's name and the same for all cells. A cell that admits 30
+percent lets those through whose place is 30 or less.`,
 		Example: "  cellway explain acme\n  cellway explain acme/eu -o json",
 	}, func(ctx context.Context, cl *client.Client, key cellway.Key) error {
 		e, err := cl.Explain(ctx, key)
@@ -238,9 +244,9 @@ func tellExplanation(e api.Explanation) *facts {
 	case d.Admitted && d.Exempt:
 		t.add("admitted", "yes: a test override ignores that the cell admits %d %%", d.Admit)
 	case d.Admitted:
-		t.add("admitted", "yes: the cell admits %d %%, and the tenant is let through from %d %%", d.Admit, d.Position)
+		t.add("admitted", "yes: the cell admits %d %%, and this tenant is let through from %d %% on", d.Admit, d.Position)
 	case d.Code == cellway.CellDrained:
-		t.add("admitted", "no, %d %s: the cell admits %d %%, and the tenant is let through from %d %%", d.Code.Status(), d.Code, d.Admit, d.Position)
+		t.add("admitted", "no, %d %s: the cell admits %d %%, and this tenant is let through from %d %% on", d.Code.Status(), d.Code, d.Admit, d.Position)
 	default:
 		t.add("admitted", "no, %d %s", d.Code.Status(), d.Code)
 	}

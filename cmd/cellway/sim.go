@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/cellway/cellway/internal/sim"
 	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 func (a *app) simCommand() *cobra.Command {
@@ -126,10 +124,8 @@ func (a *app) simRun() (run sim.Run, done func()) {
 		return run, func() {}
 	}
 	b := &bar{to: a.err, width: 60, now: time.Now}
-	if f, ok := a.err.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-			b.width = min(w, 80)
-		}
+	if w := widthOf(a.err); w > 0 {
+		b.width = min(w, 80)
 	}
 	run.Progress = b.draw
 	return run, b.erase

@@ -110,9 +110,10 @@ var routerStates = []struct{ key, state, text, colour string }{
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "the whole fleet at one glance", Args: exactly(),
-		Long: `The whole fleet at one glance: the newest map and its age, cells with their state and
-admit, how many of the latest requests it failed to answer, where a breaker leaves it alone, how many its guard refused, tenants, routers that are up to date, behind or silent, and what needs a look,
-with what mends it.
+		Long: `The whole fleet at one glance: the newest map and its age; each cell with its state, its
+admit, how many of the latest requests it failed to answer, where a breaker leaves it
+alone and how many its guard refused; tenants; routers that are up to date, behind or
+silent; and what needs a look, with what mends it.
 
 It exits with 0 whatever it shows; programs read it with -o json.`,
 		Example: "  cellway status\n  cellway status -o json | jq '.alarms[].mend'",
@@ -191,8 +192,8 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	l := a.look()
 	f := &facts{}
 	f.add("fleet", "%s at %s", l.ink("1", orDash(o.Fleet)), o.ControlPlane)
-	f.add("map", "%s", l.tellOverviewMap(o, now))
-	f.add("cells", "%s", l.tellCells(o))
+	f.add("map", "%s", a.own(l.tellOverviewMap(o, now)))
+	f.add("cells", "%s", a.own(l.tellCells(o)))
 	f.add("tenants", "%s", plural(o.Tenants, "registered", "registered"))
 	f.add("routers", "%s", l.tellRouters(o))
 	f.write(a.out)
@@ -218,7 +219,7 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	}
 	fmt.Fprintln(a.out, l.ink("31", plural(len(o.Alarms), "thing needs a look", "things need a look")))
 	for _, x := range o.Alarms {
-		fmt.Fprintf(a.out, "  %s of %s, %s: %s\n    mend: %s\n", l.ink("1", x.Code), x.Subject, sinceWhen(now, x.Since), x.Message, x.Mend)
+		fmt.Fprintf(a.out, "  %s of %s, %s: %s\n    mend: %s\n", l.ink("1", x.Code), x.Subject, sinceWhen(now, x.Since), a.own(x.Message), a.own(x.Mend))
 	}
 }
 
@@ -235,7 +236,7 @@ func (l look) tellOverviewMap(o overview, now time.Time) string {
 		return l.ink("31", fmt.Sprintf("a restore waits for a person since %s: nothing but drains is accepted", date(r.Since))) + "\ncellway map status, then cellway restore confirm"
 	}
 	if o.Map.Version == 0 {
-		return "none yet: register cells, then cellway map assign"
+		return noMap
 	}
 	text := fmt.Sprintf("%s (incarnation %d), made %s, %s with an entry", l.ink("1", o.Map.Version.String()), o.Map.Incarnation, age(now, o.Map.CreatedAt), plural(o.Map.Keys, "key", "keys"))
 	if n := o.Map.Waiting; n > 0 {

@@ -157,12 +157,18 @@ func (t *table) follow(w io.Writer, l look, least ...int) func(row []string) {
 // look is how tables look where the output goes.
 func (a *app) look() look {
 	l := look{colours: a.colours(), wide: a.output == "wide"}
-	if f, ok := a.out.Unwrap().(*os.File); ok {
+	l.width = widthOf(a.out.Unwrap())
+	return l
+}
+
+// widthOf is how many columns a terminal has; 0 for what is none.
+func widthOf(stream any) int {
+	if f, ok := stream.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			l.width = width
+			return width
 		}
 	}
-	return l
+	return 0
 }
 
 // print writes a table to where the output goes.

@@ -29,6 +29,11 @@ func (a *app) tenantList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if cell != "" { // the list of a cell that is not there would be empty, too
+				if _, err := cl.Cell(cmd.Context(), cell); err != nil {
+					return err
+				}
+			}
 			t := newTable("tenant", "cell", "routed to", "by", "tier", "residency", "dedicated", "weights")
 			return showList(a, cl.Tenants(cmd.Context(), client.TenantFilter{Cell: cell, Tier: tier}), "no such tenant", t, func(t api.Tenant) []string {
 				elsewhere, dedicated := "", ""
@@ -60,7 +65,7 @@ func formatVector(v api.Vector) string {
 
 func (a *app) tenantShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show TENANT", Short: "one tenant", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()), Example: "  cellway tenant show acme",
+		Use: "show TENANT", SuggestFor: lookups(), Short: "one tenant", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()), Example: "  cellway tenant show acme",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -111,22 +116,26 @@ type tenantFlags struct {
 func (s *tenantFlags) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.tier, "tier", "", "tier")
-	f.StringToStringVar(&s.weights, "weight", nil, "what it takes of a resource, as in rps=50,storage_mb=200; one tenant it is always")
+	f.Var(pairs{&s.weights, "resource=amount"}, "weight", "what it takes of a resource, as in rps=50,storage_mb=200; one tenant it is always")
 	f.StringVar(&s.residency, "residency", "", "region that its data may not leave")
 	f.BoolVar(&s.dedicated, "dedicated", false, "needs a cell of its own")
 	f.StringVar(&s.policy, "policy", "", "how it is placed: bucket or least_loaded; none: the fleet's way")
 	complete(c, "policy", "bucket", "least_loaded")
 }
 
-func (s *tenantFlags) apply(c *cobra.Command, in *api.TenantSettings) (err error) {
+// apply puts what the flags say into in, and notes what goes.
+func (s *tenantFlags) apply(a *app, c *cobra.Command, in *api.TenantSettings) (err error) {
+	a.leaves = nil
 	set := c.Flags().Changed
 	if set("tier") {
 		in.Tier = s.tier
 	}
 	if set("weight") {
+		was := in.Weights
 		if in.Weights, err = parseVector("weight", s.weights); err != nil {
 			return err
 		}
+		a.leaving("weight of", sortedKeys(was), sortedKeys(in.Weights))
 	}
 	if set("residency") {
 		in.Residency = s.residency
@@ -149,20 +158,22 @@ func (a *app) tenantAdd() *cobra.Command {
 	var s tenantFlags
 	var key string
 	c := a.writing(&cobra.Command{
-		Use: "add TENANT", Short: "register a tenant and place it", Args: exactly("TENANT"),
+		Use: "add TENANT", Short: "register a tenant and place it", Args: exactly("TENANT"), SuggestFor: []string{"create", "register"},
 		Long: `Register a tenant: placement chooses its cell and reserves its room there in the same
 transaction. Repeat the command with the same --idempotency-key when you don't know
 whether it happened: it happens once.`,
 		Example: "  cellway tenant add acme\n  cellway tenant add acme --tier gold --weight rps=50 --residency eu --idempotency-key signup-4711",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var in api.TenantSettings
-			if err := s.apply(cmd, &in); err != nil {
+			if err := s.apply(a, cmd, &in); err != nil {
 				return err
 			}
-			cl, w, err := a.writer()
+			cl, err := a.client()
 			if err != nil {
 				return err
 			}
+			a.strangeTier(cmd.Context(), cl, in.Tier)
+			w := a.write(cl)
 			w.IdempotencyKey = key
 			out, err := cl.CreateTenant(cmd.Context(), cellway.TenantID(args[0]), in, w)
 			return a.tenantChanged(cmd.Context(), cl, out, err)
@@ -171,6 +182,31 @@ whether it happened: it happens once.`,
 	s.flags(c)
 	c.Flags().StringVar(&key, "idempotency-key", "", "name of this sign-up, so that asking twice creates once")
 	return c
+}
+
+// strangeTier warns a person of a tier that no cell names, though cells name
+// some, and that no tenant has: more often it is mistyped than new. What can't
+// be asked is not warned of.
+func (a *app) strangeTier(ctx context.Context, cl *client.Client, tier string) {
+	if tier == "" || !a.forPeople() {
+		return
+	}
+	named := map[string]bool{}
+	for cell, err := range cl.Cells(ctx) {
+		if err != nil {
+			return
+		}
+		for _, t := range cell.Tiers {
+			named[t] = named[t] || cell.State != cellway.CellRetired
+		}
+	}
+	if len(named) == 0 || named[tier] {
+		return
+	}
+	for range cl.Tenants(ctx, client.TenantFilter{Tier: tier}) {
+		return
+	}
+	fmt.Fprintf(a.err, "cellway: no cell names tier %s, and no tenant has it yet; cells name %s\n", tier, anyOf(sortedKeys(named)...))
 }
 
 func (a *app) tenantChanged(ctx context.Context, cl *client.Client, out api.TenantChange, err error) error {
@@ -197,17 +233,22 @@ func (a *app) tellTenantChange(ctx context.Context, cl *client.Client, out api.T
 func (a *app) tenantSet() *cobra.Command {
 	var s tenantFlags
 	c := a.writing(&cobra.Command{
-		Use: "set TENANT", Short: "change the settings that are named; the tenant stays in its cell", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()),
+		Use: "set TENANT", SuggestFor: changes(), Short: "change the settings that are named; the tenant stays in its cell", Args: exactly("TENANT"), ValidArgsFunction: first(a.completeTenants()),
 		Example: "  cellway tenant set acme --tier platinum --weight rps=200",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := s.apply(cmd, &api.TenantSettings{}); err != nil {
+			if err := saysWhat(cmd); err != nil {
 				return err
 			}
-			cl, w, err := a.writer()
+			if err := s.apply(a, cmd, &api.TenantSettings{}); err != nil {
+				return err
+			}
+			cl, err := a.client()
 			if err != nil {
 				return err
 			}
-			out, err := cl.UpdateTenant(cmd.Context(), cellway.TenantID(args[0]), func(in *api.TenantSettings) error { return s.apply(cmd, in) }, w)
+			a.strangeTier(cmd.Context(), cl, s.tier)
+			edit := func(in *api.TenantSettings) error { return s.apply(a, cmd, in) }
+			out, err := cl.UpdateTenant(cmd.Context(), cellway.TenantID(args[0]), edit, a.write(cl))
 			return a.tenantChanged(cmd.Context(), cl, out, err)
 		},
 	})
@@ -221,7 +262,7 @@ const mostDeleted = 10
 
 func (a *app) tenantDelete() *cobra.Command {
 	return a.asking(a.writing(&cobra.Command{
-		Use: "delete TENANT...", Short: "delete tenants and leave tombstones", ValidArgsFunction: a.completeTenants(),
+		Use: "delete TENANT...", Short: "delete tenants and leave tombstones", ValidArgsFunction: a.completeTenants(), SuggestFor: []string{"remove", "rm"},
 		Long: fmt.Sprintf(`Delete tenants, at most %d at a time. Their requests are answered 410 key_gone from then
 on, their overrides go, and their names are not used again. The data in their cells is
 not touched.
@@ -292,7 +333,7 @@ func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Ten
 	for i, t := range tenants {
 		w := client.Write{DryRun: a.dryRun, Confirm: a.confirm, Reason: a.reason}
 		if i == len(tenants)-1 {
-			w = a.write()
+			w = a.write(cl)
 		}
 		w.Revision = t.Revision
 		out, err := cl.DeleteTenant(cmd.Context(), t.ID, w)
@@ -345,7 +386,7 @@ settings that it had. Its overrides don't come back.`,
 			if err != nil {
 				return err
 			}
-			w := a.write()
+			w := a.write(cl)
 			w.Revision = t.Revision
 			out, err := cl.UndeleteTenant(cmd.Context(), t.ID, a.reason, w)
 			return a.tenantChanged(cmd.Context(), cl, out, err)

@@ -34,7 +34,7 @@ func TestDeletionsThatAreRefusedHalfWayTellWhatWent(t *testing.T) {
 	for _, output := range []string{"json", "table"} {
 		asked = nil
 		var stdout, stderr bytes.Buffer
-		args := strings.Fields("tenant delete acme beta gamma --yes --wait routers -o " + output + " --url " + s.URL)
+		args := strings.Fields("cellway tenant delete acme beta gamma --yes --wait routers -o " + output + " --url " + s.URL)
 		code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
 		if code != exitRefused || !strings.Contains(stdout.String(), "acme") || strings.Contains(stdout.String(), "beta") || !strings.Contains(stderr.String(), "1 of 3 are deleted; tenant beta was changed") {
 			t.Errorf("%s: code %d, %s%s", output, code, stdout.String(), stderr.String())

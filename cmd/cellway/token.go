@@ -54,7 +54,7 @@ func (a *app) tokenCommand() *cobra.Command {
 	var name, role, routers, out string
 	var expires time.Duration
 	create := &cobra.Command{
-		Use: "create", Short: "make a token and tell its secret, once", Args: exactly(),
+		Use: "create", SuggestFor: []string{"add", "new"}, Short: "make a token and tell its secret, once", Args: exactly(),
 		Long: `Make a token. The secret is told once: on standard output, or in a file of mode 0600. The
 first token must be an admin's: from then on everybody needs one.
 
@@ -95,8 +95,8 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 			shutOut := routersWithoutToken(cmd.Context(), cl)
 			t, err := cl.CreateToken(cmd.Context(), in, client.Write{Reason: a.reason})
 			if err == nil && len(shutOut) > 0 {
-				fmt.Fprintf(a.err, "from now on everybody needs a token: %s can't ask for maps any more until started with --source-token; make one with cellway token create --role router\n",
-					strings.Join(shutOut, ", "))
+				fmt.Fprintln(a.err, a.own(fmt.Sprintf("from now on everybody needs a token: %s can't ask for maps any more until started with --source-token; make one with cellway token create --role router",
+					strings.Join(shutOut, ", "))))
 			}
 			if err != nil {
 				if file != nil {
@@ -133,7 +133,7 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 	complete(create, "role", "viewer", "operator", "admin", "router", "cell")
 	require(create, "name", "role")
 	remove := a.asking(&cobra.Command{
-		Use: "delete TOKEN", Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
+		Use: "delete TOKEN", SuggestFor: []string{"remove", "rm", "revoke"}, Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
 		Example: "  cellway token delete 6xacmbm7jw6i",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
@@ -187,7 +187,7 @@ func (a *app) keyCommand() *cobra.Command {
 	c := &cobra.Command{Use: "key", Aliases: []string{"keys"}, Short: "signing keys of maps, and the lines of a keyring", Example: "  cellway key new --out signing.pem\n  cellway key show signing.pem >> keyring"}
 	var out string
 	fresh := &cobra.Command{
-		Use: "new", Short: "make a signing key, mode 0600, and print its line for the routers' keyrings", Args: exactly(), Example: "  cellway key new --out signing-2027.pem",
+		Use: "new", SuggestFor: []string{"create", "add"}, Short: "make a signing key, mode 0600, and print its line for the routers' keyrings", Args: exactly(), Example: "  cellway key new --out signing-2027.pem",
 		RunE: func(*cobra.Command, []string) error {
 			if a.dryRun {
 				if err := vacant(out); err != nil {
@@ -261,6 +261,13 @@ func vacant(file string) error {
 	return nil
 }
 
+// A keyLine answers key show and key new.
+type keyLine struct {
+	ID    routemap.KeyID `json:"id"`
+	Trust string         `json:"trust"`
+	Line  string         `json:"line"` // of a keyring
+}
+
 func (a *app) showKey(file, trust string) error {
 	levels := map[string]routemap.Trust{"trusted": routemap.Trusted, "retired": routemap.Retired, "revoked": routemap.Revoked}
 	level, ok := levels[trust]
@@ -272,7 +279,7 @@ func (a *app) showKey(file, trust string) error {
 		return err
 	}
 	line := routemap.Keyring{{Key: signer.Public(), Trust: level}}.Format()
-	return a.show(map[string]string{"id": string(routemap.KeyIDOf(signer.Public())), "trust": trust, "line": string(line[:len(line)-1])}, func() {
+	return a.show(keyLine{routemap.KeyIDOf(signer.Public()), trust, string(line[:len(line)-1])}, func() {
 		a.out.Write(line)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/controld"
 	"github.com/cellway/cellway/internal/routerd"
+	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 )
@@ -58,12 +60,16 @@ cellway cell add and cellway map assign.`,
 	f.StringVar(&u.listen, "listen", "127.0.0.1:8080", "address of the router")
 	f.StringVar(&u.admin, "admin", "127.0.0.1:9090", "address of the router's /readyz, /metrics, /map and /explain")
 	f.StringArrayVar(&u.extractors, "extractor", []string{"header:X-Tenant-Id"}, "where a request's key stands, if the fleet is made; see cellway fleet create")
-	f.StringToStringVar(&u.cells, "cell", nil, "cell to register, ID=URL; may be given more than once")
+	f.Var(pairs{&u.cells, "cell=url"}, "cell", "cell to register, as in cell-001=http://127.0.0.1:9001; may be given more than once")
 	f.TextVar(&u.logLevel, "log-level", slog.LevelWarn, "debug, info, warn or error")
 	return c
 }
 
 func (a *app) up(ctx context.Context, u upFlags) (err error) {
+	// As the daemons do: nobody who reads what is said holds up what is served.
+	defer boot.SurvivePipes()()
+	lines := boot.NewLines(a.err, telemetry.LossOn("text"))
+	a.err = lines
 	for _, id := range sortedKeys(u.cells) {
 		cell := cellway.Cell{ID: cellway.CellID(id), State: cellway.CellActive, Endpoints: []string{u.cells[id]}}
 		if err := cell.Validate(); err != nil {
@@ -91,7 +97,8 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	}
 	cfg := controld.Config{
 		Listen: u.control, Store: store, Init: true, ShutdownTimeout: 2 * time.Second,
-		Log: slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: u.logLevel})),
+		Routers: []string{onlyRouter},
+		Log:     slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: u.logLevel})), LogLines: lines,
 	}
 	if store != controld.Memory {
 		cfg.Keys = []string{filepath.Join(dir, "signing.pem")}
@@ -122,11 +129,12 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 		if err != nil {
 			return err
 		}
-		if want, err := u.wanted(); err == nil && u.asked && !slices.Equal(fleet.Extractors, want) {
-			fmt.Fprintf(a.err, "cellway: the fleet in %s has other extractors already, and keeps them; to change them: cellway --url %s fleet set --extractor …\n", dir, control.URL())
+		if want, err := parseExtractors(u.extractors); err == nil && u.asked && !slices.Equal(fleet.Extractors, want) {
+			fmt.Fprintf(a.err, "cellway: the fleet in %s has other extractors already, and keeps them; to change them: %s --url %s fleet set --extractor …\n", dir, a.self, control.URL())
 		}
+		a.warnOfSilent(ctx, u.cells)
 		args := []string{
-			"--fleet", fleet.Name, "--source", control.URL(), "--keyring", keyring, "--state-dir", state, "--router-id", "up",
+			"--fleet", fleet.Name, "--source", control.URL(), "--keyring", keyring, "--state-dir", state, "--router-id", onlyRouter,
 			"--listen", u.listen, "--admin", u.admin, "--drain-wait", "0s", "--drain-timeout", "2s", "--drain-spread", "0s",
 			"--log-format", "text", "--log-level", u.logLevel.String(),
 		}
@@ -134,6 +142,27 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 		return routerd.Run(ctx, args, io.Discard, a.err)
 	})
 	return group.Wait()
+}
+
+// onlyRouter is the id of the router that runs in this process, and of no other.
+const onlyRouter = "up"
+
+// warnOfSilent names the cells at whose addresses nobody listens: the router
+// serves none of their tenants until somebody does.
+func (a *app) warnOfSilent(ctx context.Context, cells map[string]string) {
+	dialer := net.Dialer{Timeout: time.Second}
+	for _, id := range sortedKeys(cells) {
+		u, err := url.Parse(cells[id])
+		if err != nil {
+			continue // it was refused
+		}
+		conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+		if err != nil {
+			fmt.Fprintf(a.err, "cellway: nobody listens at %s yet: start the service of cell %s, and its tenants are served\n", cells[id], id)
+			continue
+		}
+		conn.Close()
+	}
 }
 
 // settled is addr with a port of its own if it has none yet.
@@ -148,22 +177,10 @@ func settled(addr string) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// wanted returns the extractors that were asked for.
-func (u upFlags) wanted() (all []cellway.Extractor, err error) {
-	for _, text := range u.extractors {
-		x, err := parseExtractor(text)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		all = append(all, x)
-	}
-	return all, nil
-}
-
 // prepare makes the fleet, the cells and the first map, as far as they are not
 // there.
-func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
-	cl, err := client.New(client.Config{URL: url, UserAgent: "cellway-up"})
+func (u upFlags) prepare(ctx context.Context, control string) (api.Fleet, error) {
+	cl, err := client.New(client.Config{URL: control, UserAgent: "cellway-up"})
 	if err != nil {
 		return api.Fleet{}, err
 	}
@@ -171,7 +188,7 @@ func (u upFlags) prepare(ctx context.Context, url string) (api.Fleet, error) {
 	fleet, err := cl.Fleet(ctx)
 	if errors.Is(err, cellway.ErrNotFound) {
 		in := api.FleetSettings{Name: u.fleet, Mapping: "buckets"}
-		if in.Extractors, err = u.wanted(); err != nil {
+		if in.Extractors, err = parseExtractors(u.extractors); err != nil {
 			return fleet, err
 		}
 		var made api.FleetChange
@@ -213,7 +230,7 @@ func confirmed(write func(client.Write) error) error {
 }
 
 // tellUp waits until the router listens, and says what is where.
-func (a *app) tellUp(ctx context.Context, u upFlags, url, store string, fleet api.Fleet) error {
+func (a *app) tellUp(ctx context.Context, u upFlags, control, store string, fleet api.Fleet) error {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+u.admin+"/livez", nil)
 		if err != nil {
@@ -231,7 +248,7 @@ func (a *app) tellUp(ctx context.Context, u upFlags, url, store string, fleet ap
 		}
 	}
 	t := &facts{}
-	t.add("control plane", "%s", url)
+	t.add("control plane", "%s", control)
 	t.add("router", "http://%s", u.listen)
 	t.add("router's admin", "http://%s/readyz", u.admin)
 	t.add("fleet", "%s", fleet.Name)
@@ -240,16 +257,20 @@ func (a *app) tellUp(ctx context.Context, u upFlags, url, store string, fleet ap
 	} else {
 		t.add("store", "%s", store)
 	}
-	t.write(a.out)
-	fmt.Fprintln(a.out)
-	var env string
-	if url != defaultURL {
-		env = "CELLWAY_URL=" + url + " "
+	out := boot.NewLines(a.out.Unwrap(), nil)
+	t.write(out)
+	fmt.Fprintln(out)
+	self := a.self
+	if control != defaultURL {
+		self = "CELLWAY_URL=" + control + " " + self
 	}
 	if len(u.cells) == 0 {
-		fmt.Fprintf(a.out, "register a service that runs on this machine:\n  %scellway cell add cell-001 --endpoint http://127.0.0.1:9001 --state active\n  %scellway map assign\n", env, env)
+		fmt.Fprintf(out, "register a service that runs on this machine:\n  %s cell add cell-001 --endpoint http://127.0.0.1:9001 --state active\n  %s map assign\n", self, self)
 	}
-	fmt.Fprintf(a.out, "then ask it through the router:\n  %s\n", firstCurl("http://"+u.listen, fleet))
+	fmt.Fprintf(out, "then ask it through the router:\n  %s\n", firstCurl("http://"+u.listen, fleet))
+	if out.Flush(time.Second); out.Dropped() > 0 {
+		fmt.Fprintln(a.err, "cellway: what is where could not be written to standard output; the flags of cellway up -h tell")
+	}
 	return nil
 }
 

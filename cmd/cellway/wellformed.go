@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cellway/cellway"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -94,5 +95,62 @@ func oneOf(flag, value string, values ...string) error {
 	if slices.Contains(values, value) {
 		return nil
 	}
-	return usage("--%s is %q; give %s", flag, value, strings.Join(values[:len(values)-1], ", ")+" or "+values[len(values)-1])
+	return usage("--%s is %q; give %s", flag, value, anyOf(values...))
+}
+
+// pairs are the value of a flag that gives names values, as in rps=5,tenants=2. A
+// name that stands twice is a mistake, not the last of the two.
+type pairs struct {
+	to   *map[string]string
+	what string // in a help text
+}
+
+// String returns the names with their values, sorted.
+func (p pairs) String() string {
+	if p.to == nil {
+		return ""
+	}
+	var all []string
+	for _, name := range sortedKeys(*p.to) {
+		all = append(all, name+"="+(*p.to)[name])
+	}
+	return strings.Join(all, ",")
+}
+
+// Set adds one or more. A comma within a value stays, as what is behind one is
+// another pair only if it has an equals sign.
+func (p pairs) Set(s string) error {
+	if *p.to == nil {
+		*p.to = map[string]string{}
+	}
+	last := ""
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		switch name = strings.TrimSpace(name); {
+		case !ok && last != "":
+			(*p.to)[last] += "," + part
+			continue
+		case !ok || name == "":
+			return fmt.Errorf("give %s", p.what)
+		}
+		if old, ok := (*p.to)[name]; ok {
+			return fmt.Errorf("%s stands there twice, as %q and %q", name, old, value)
+		}
+		(*p.to)[name], last = value, name
+	}
+	return nil
+}
+
+// Type names it in a help text.
+func (p pairs) Type() string { return p.what }
+
+// saysWhat finds a command that is to change a record, and says nothing of it.
+func saysWhat(c *cobra.Command) error {
+	how := []string{"dry-run", "reason", "confirm", "wait", "timeout"}
+	some := false
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { some = some || f.Changed && !slices.Contains(how, f.Name) })
+	if some {
+		return nil
+	}
+	return usage("say what to change; %s -h lists the settings", c.CommandPath())
 }

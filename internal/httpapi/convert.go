@@ -42,7 +42,7 @@ func some[T any](in []T) []T {
 
 func cell(c control.CellStatus) api.Cell {
 	state := c.State
-	if c.Cordoned {
+	if c.Cordoned && state == cellway.CellActive {
 		state = cordoned
 	}
 	reserved := api.Vector(c.Usage.Reserved)

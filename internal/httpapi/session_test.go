@@ -227,6 +227,8 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 	x.ok(&o, "GET", "/v1/overrides/acme", nil)
 	x.ok(nil, "DELETE", "/v1/overrides/acme", nil, matching(o.Revision)...)
 
+	settle(t, s) // the lists of versions below need more than two
+
 	// Drains.
 	x.ok(&cell, "POST", "/v1/cells/cell-001/drain", api.DrainRequest{Admit: 0, Reason: "disk"})
 	x.ok(&cell, "POST", "/v1/cells/cell-002/drain?wait=routers&timeout=1ms", api.DrainRequest{Admit: 25})

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
+)
+
+// A failure is what a program is told of an error.
+type failure struct {
+	Code      string   `json:"code"`
+	Error     string   `json:"error"`
+	Mend      string   `json:"mend,omitempty"`
+	Names     []string `json:"names,omitempty"` // what stands in the way: the first of it
+	Total     int      `json:"total,omitempty"`
+	RequestID string   `json:"request_id,omitempty"` // of a fault
+}
+
+// A mendable is an error that its command knows how to mend.
+type mendable struct {
+	error
+	mend string
+}
+
+func (e mendable) Unwrap() error { return e.error }
+
+// mend adds to an error what to do about it.
+func mend(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return mendable{err, fmt.Sprintf(format, args...)}
+}
+
+// report tells what went wrong and how to mend it, and returns the exit code.
+func (a *app) report(err error) int {
+	a.quiet()
+	k := kindOf(err)
+	switch {
+	case boot.HungUp(err):
+		return boot.Hung
+	case k.exit == exitOK, errors.Is(err, errAsked) && a.forPeople():
+		return k.exit
+	}
+	refused, _ := errors.AsType[*client.Error](err)
+	if refused != nil && refused.Code == api.CodeGate {
+		a.reportGate(refused)
+		return k.exit
+	}
+	f := failure{Code: k.code, Error: err.Error(), Mend: a.own(strings.Join(a.mends(err), "\n"))}
+	if k.code == "interrupted" {
+		f.Error = "interrupted"
+	}
+	if refused != nil {
+		f.Names, f.Total = refused.Names, refused.Total
+		if refused.Code != "" && k.exit != exitFailed {
+			f.Code = refused.Code
+		}
+		if refused.Status >= 500 || refused.Status == 0 {
+			f.RequestID = refused.RequestID
+		}
+	}
+	if !a.forPeople() {
+		a.reportTo(f)
+		return k.exit
+	}
+	if k.code != "interrupted" {
+		f.Error = a.own(plain(err))
+	}
+	fmt.Fprintf(a.err, "cellway: %s\n", f.Error)
+	if len(f.Names) > 0 {
+		fmt.Fprintf(a.err, "  %s\n", some(f.Names, f.Total))
+	}
+	if f.Mend != "" {
+		fmt.Fprintf(a.err, "  %s\n", strings.ReplaceAll(f.Mend, "\n", "\n  "))
+	}
+	if f.RequestID != "" {
+		fmt.Fprintf(a.err, "  the control plane's log has it under request id %s\n", f.RequestID)
+	}
+	return k.exit
+}
+
+// reportTo writes a failure for programs.
+func (a *app) reportTo(f failure) {
+	text, err := a.encode(f)
+	if err != nil {
+		text = fmt.Appendf(nil, "cellway: %s\n", f.Error)
+	}
+	a.err.Write(text)
+}
+
+// mends are what may be done about an error.
+func (a *app) mends(err error) (out []string) {
+	if m, ok := errors.AsType[mendable](err); ok {
+		out = append(out, m.mend)
+	}
+	from := func(text string) {
+		if conn, err := a.resolve(); err == nil {
+			text += fmt.Sprintf("the address %s comes from %s", conn.URL, conn.from)
+		}
+		out = append(out, text)
+	}
+	switch {
+	case errors.Is(err, client.ErrUnauthenticated):
+		out = append(out, "name a file with a token: --token-file FILE, CELLWAY_TOKEN_FILE, or a context (cellway context set -h)")
+	case errors.Is(err, client.ErrUnanswered):
+		out = append(out, "it may have been done all the same: look before you repeat the command")
+	case errors.Is(err, client.ErrForeign):
+		from("give the address of a control plane, as in --url http://127.0.0.1:7700; ")
+	case errors.Is(err, cellway.ErrConflict):
+		out = append(out, "somebody changed it meanwhile: look at it again, then repeat the command")
+	case errors.Is(err, client.ErrUnreachable):
+		from("")
+	}
+	return out
+}
+
+// plain is an error as people read it: without the names of its kind at the
+// end, where a sentence has said the same already, and without what the system
+// called it.
+func plain(err error) string {
+	text := err.Error()
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		// The file is named already, and so is what it lacks or has.
+		if rest, ok := strings.CutSuffix(text, ": "+file.Error()); ok && strings.Contains(rest, file.Path) {
+			if text = rest; !errors.Is(err, cellway.ErrNotFound) && !errors.Is(err, cellway.ErrExists) {
+				text += ": " + file.Err.Error()
+			}
+		}
+	}
+	for cut := true; cut; {
+		cut = false
+		for _, k := range kinds() {
+			rest, ok := strings.CutSuffix(text, ": "+k.err.Error())
+			if ok && (k.code == api.CodeInvalid || len(strings.Fields(rest)) > 3) {
+				text, cut = rest, true
+			}
+		}
+	}
+	return text
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
+)
+
+// A refusal is, for programs, what needs a confirmation and the command that
+// gives it.
+type refusal struct {
+	Code    string      `json:"code"` // gate, or unconfirmed: it destroys something
+	Detail  string      `json:"detail"`
+	Digest  string      `json:"digest,omitempty"`
+	Causes  []api.Cause `json:"causes,omitempty"`
+	Counts  *api.Counts `json:"counts,omitempty"`
+	Command string      `json:"command"` // for a shell
+}
+
+func (a *app) refusal(e *client.Error) refusal {
+	return refusal{Code: e.Code, Detail: e.Detail, Digest: e.Digest, Causes: e.Causes, Counts: e.Counts, Command: a.again("--confirm", e.Digest)}
+}
+
+// unconfirmed says that a person must confirm it first.
+const unconfirmed = "refused until a person confirms it; nothing has changed"
+
+// reportGate tells what the gate refused, and the command that confirms it. For
+// programs it goes to standard output, unless the command has written its own
+// answer there already.
+func (a *app) reportGate(e *client.Error) {
+	if !a.forPeople() {
+		f := failure{Code: e.Code, Error: unconfirmed, Mend: a.again("--confirm", e.Digest)}
+		if !a.answered {
+			if err := a.show(a.refusal(e), nil); err != nil {
+				f = failure{Code: "failed", Error: err.Error()}
+			}
+		}
+		a.reportTo(f)
+		return
+	}
+	fmt.Fprintln(a.err, "cellway: "+unconfirmed)
+	tellCauses(a.err, e.Causes)
+	a.tellLeaving(a.err)
+	if e.Counts != nil {
+		fmt.Fprintf(a.err, "  with the changes of the last ten minutes: %s\n", strings.Join(tellCounts(*e.Counts), ", "))
+	}
+	fmt.Fprintf(a.err, "  to see all that would change, add --dry-run\n  to confirm exactly this change:\n\n    %s\n\n", a.again("--confirm", e.Digest))
+}
+
+// tellCauses tells what of a change a person must confirm.
+func tellCauses(w io.Writer, causes []api.Cause) {
+	t := newTable("cause", "count", "passes without asking")
+	for _, c := range causes {
+		t.row(causeText(c.Name), fmt.Sprint(c.Count), fmt.Sprint(c.Limit))
+	}
+	t.write(w, look{})
+}
+
+// mappingChanges are the settings by which a key finds its cell.
+const mappingChanges = "how keys find their cell (strict, stateless, pass-through, catch-all) changes"
+
+func causeText(name string) string {
+	switch name {
+	case "entries_moved":
+		return "entries with another owner"
+	case "buckets_moved":
+		return "buckets with another owner"
+	case "keys_shrunk":
+		return "keys fewer than before"
+	case "keys_lost":
+		return "keys that had an owner and have none now"
+	case "cells_repointed":
+		return "cells with other endpoints"
+	case "extractors_changed":
+		return "extractors change"
+	case "mapping_changed":
+		return mappingChanges
+	case "fleet_drained":
+		return "percent of the fleet drained"
+	case "unregistered_key_moved":
+		return "a key that no tenant registered gets another owner; does anybody use it?"
+	case "unregistered_keys_moved":
+		return "buckets get another owner; does anybody use unregistered keys in them?"
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}

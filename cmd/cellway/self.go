@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cellway/cellway/internal/shell"
+	"github.com/spf13/cobra"
+)
+
+// ownName is what the program is called where nothing better is known.
+const ownName = "cellway"
+
+// calledAs is how a person runs this program again: as it was called, or by its
+// name where that finds it. What go run has built is gone by then.
+func calledAs(argv0 string) string {
+	if argv0 == "" || strings.Contains(filepath.ToSlash(argv0), "/go-build") {
+		return ownName
+	}
+	name := filepath.Base(argv0)
+	if found, err := exec.LookPath(name); err == nil && sameFile(found, argv0) {
+		return shell.Quote(name)
+	}
+	return shell.Quote(argv0)
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// own spells the commands in a text as they are called here: who runs
+// bin/cellway is told to run bin/cellway change 6.
+func (a *app) own(text string) string {
+	if a.self == ownName || !strings.Contains(text, ownName+" ") {
+		return text
+	}
+	command := regexp.MustCompile(`\b` + ownName + ` (?:` + strings.Join(a.verbs, "|") + `)\b`)
+	return command.ReplaceAllStringFunc(text, func(s string) string { return a.self + s[len(ownName):] })
+}
+
+// command is a command of this program's, for a shell.
+func (a *app) command(args ...string) string { return a.self + " " + shell.Join(args) }
+
+// verbsOf are the names of a command's commands.
+func verbsOf(c *cobra.Command) (all []string) {
+	for _, sub := range c.Commands() {
+		all = append(all, sub.Name())
+	}
+	return all
+}
+
+// again is the command line as typed, less --dry-run and with a flag set unless
+// it is empty, for a shell.
+func (a *app) again(flag string, value ...string) string {
+	var out []string
+	skip := false
+	args, named := a.args, []string(nil)
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, named = args[:i], args[i:] // behind it there are names only
+	}
+	for _, arg := range args {
+		switch {
+		case skip:
+			skip = false
+		case flag != "" && arg == flag:
+			skip = len(value) > 0
+		case flag != "" && strings.HasPrefix(arg, flag+"="), arg == "--dry-run", strings.HasPrefix(arg, "--dry-run="):
+		default:
+			out = append(out, arg)
+		}
+	}
+	if flag != "" {
+		out = append(out, flag)
+	}
+	return a.self + " " + shell.Join(slices.Concat(out, value, named))
+}
