@@ -75,7 +75,7 @@ func TestPassedThroughRequestKeepsTheApplicationsHeaders(t *testing.T) {
 	if r := b.seen(request("GET", "/", "acme")); r.Header.Get("X-Cell-Key") != "acme" {
 		t.Errorf("with a key: %v", r.Header)
 	}
-	want := []Load{{"POST /hooks", 1}}
+	want := []Load{{Name: "POST /hooks", Requests: 1}}
 	if got := b.rt.Stats().Keyless; !slices.Equal(got, want) {
 		t.Errorf("counted by route: %v, want %v", got, want)
 	}

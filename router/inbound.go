@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
@@ -36,6 +37,8 @@ type inbound interface {
 	// request.
 	done() <-chan struct{}
 	gone() bool
+	// now is the time, which is read once for all that a loop does at once.
+	now() time.Time
 
 	// header is what answer sends as the head of an answer of the router's own.
 	header() engine.Header
@@ -90,6 +93,7 @@ func (s *served) forward(to *engine.Pool, o *engine.Options) *engine.Report {
 func (s *served) upgraded()             { s.flight.Move(&s.rt.upgraded) }
 func (s *served) done() <-chan struct{} { return s.r.Context().Done() }
 func (s *served) gone() bool            { return s.r.Context().Err() != nil }
+func (s *served) now() time.Time        { return time.Now() }
 func (s *served) header() engine.Header { return engine.HTTPHeader(s.w.Header()) }
 
 func (s *served) answer(status int, body []byte) (sent int64) {
@@ -132,6 +136,7 @@ func (s *called) forward(to *engine.Pool, o *engine.Options) *engine.Report {
 func (s *called) upgraded()             {} // its server knows
 func (s *called) done() <-chan struct{} { return s.c.Done() }
 func (s *called) gone() bool            { return s.c.Ended() }
+func (s *called) now() time.Time        { return s.c.Now() }
 func (s *called) header() engine.Header { return s.c.Header() }
 
 func (s *called) answer(status int, body []byte) (sent int64) { return s.c.Answer(status, body) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -38,7 +39,7 @@ type Router struct {
 	swaps, refused, ended, overrides atomic.Uint64
 	rules                            [routemap.RuleCatchAll + 1]atomic.Uint64
 	added                            histogram
-	keyless                          *top
+	keyless                          *front.Top
 	none                             *cellFigures // of requests that lead to no cell
 
 	mu      sync.Mutex // held by Swap, and for:
@@ -82,7 +83,7 @@ func New(cfg Config) (*Router, error) {
 	rt := &Router{
 		cfg: cfg, log: cfg.Log, pools: pools, trusted: cfg.TrustedProxies,
 		refresher: newRefresher(cfg.Refresh), accessLog: newAccessLog(cfg.AccessLog),
-		keyless: newTop(256), none: newCellFigures(), figures: make(map[cellway.CellID]*cellFigures),
+		keyless: front.NewTop(256), none: newCellFigures(), figures: make(map[cellway.CellID]*cellFigures),
 	}
 	if rt.log == nil {
 		rt.log = slog.New(slog.DiscardHandler)

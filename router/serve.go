@@ -276,7 +276,7 @@ func (x *exchange) count() {
 			f, cell = x.st.targets[owner.ID].figures, owner.ID
 		}
 	}
-	whole := time.Since(x.start)
+	whole := x.in.now().Sub(x.start)
 	f.outcomes[outcomeIndex(x.code)].Add(1)
 	f.statuses[min(x.status/100, 5)].Add(1)
 	f.bytesIn.Add(uint64(max(x.bytesIn, 0)))
@@ -286,9 +286,9 @@ func (x *exchange) count() {
 	}
 	switch {
 	case x.out.PassThrough:
-		x.rt.keyless.add(route(&x.head))
+		x.rt.keyless.Add(route(&x.head))
 	case cell != "":
-		f.tenants.add(string(x.out.Route.Key.Tenant()))
+		f.tenants.Add(string(x.out.Route.Key.Tenant()))
 	}
 	if x.rt.logs(x.code, x.status) {
 		x.log(cell, version, whole)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -105,15 +106,18 @@ type cellFigures struct {
 	statuses           [6]atomic.Uint64
 	bytesIn, bytesOut  atomic.Uint64
 	resent, mismatches atomic.Uint64
-	tenants            *top
+	tenants            *front.Top
 	waiting            atomic.Int64 // requests that wait for another map than that by which the cell's guard refused them
 }
+
+// A Load is what a name caused.
+type Load = front.Load
 
 // tenantPlaces is how many tenants of a cell are counted at a time, to be sure
 // of the first hundred in skewed traffic.
 const tenantPlaces = 1024
 
-func newCellFigures() *cellFigures { return &cellFigures{tenants: newTop(tenantPlaces)} }
+func newCellFigures() *cellFigures { return &cellFigures{tenants: front.NewTop(tenantPlaces)} }
 
 func (f *cellFigures) stats(id cellway.CellID) CellStats {
 	s := CellStats{Cell: id, BytesIn: f.bytesIn.Load(), BytesOut: f.bytesOut.Load(), Resent: f.resent.Load(), Mismatches: f.mismatches.Load()}
@@ -162,7 +166,7 @@ func (rt *Router) Stats() Stats {
 	s := Stats{
 		Swaps: rt.swaps.Load(), Refused: rt.refused.Load(), Stopping: rt.phase.Load() != serving,
 		InFlight: rt.inFlight.Load(), Tunnels: rt.tunnels.Load(), Ended: rt.ended.Load(),
-		Overrides: rt.overrides.Load(), Keyless: rt.keyless.look(100),
+		Overrides: rt.overrides.Load(), Keyless: rt.keyless.Look(100),
 		Added: rt.added.stats(), AccessLogDropped: rt.accessLog.dropped.Load(),
 	}
 	if st := rt.state.Load(); st != nil {
@@ -199,7 +203,7 @@ func (rt *Router) TakeLoads(n int) map[cellway.CellID][]Load {
 	defer rt.mu.Unlock()
 	out := make(map[cellway.CellID][]Load, len(rt.figures))
 	for id, f := range rt.figures {
-		if l := f.tenants.take(n); len(l) > 0 && id != "" {
+		if l := f.tenants.Take(n); len(l) > 0 && id != "" {
 			out[id] = l
 		}
 	}

@@ -26,16 +26,13 @@ type Call struct {
 	size int // of the head
 	at   time.Time
 
-	out    []byte // what is to be sent
-	fields fields // of a message on its way
-	values []string
-	rep    Report
-	pool   *Pool
-	o      *Options
-	body   body
-	reply  reply
-	answer answerBody
-	tried  []*endpoint
+	*scratch      // nil while nothing is done
+	owns     bool // the scratch is the call's; otherwise a loop lends it, for one step
+	rep      Report
+	pool     *Pool
+	o        *Options
+	body     body
+	tried    []*endpoint
 
 	answered bool   // an answer has begun
 	last     []byte // of the answer: see sendLast
@@ -49,38 +46,86 @@ type Call struct {
 	closing  bool // the connection ends after it
 }
 
+// A scratch is what a call works with and does not need while it waits, so that
+// calls in a loop share one.
+type scratch struct {
+	out    []byte // what is to be sent
+	fields fields // of a message on its way
+	values []string
+	reply  reply
+	answer answerBody
+}
+
+// use makes k work with w.
+func (k *Call) use(w *scratch) {
+	k.scratch = w
+	w.reply.c, w.answer.c = k, k
+}
+
+// odd reports whether w has more memory than others need.
+func (w *scratch) odd() bool {
+	return cap(w.out) > 4*smallBuffer || cap(w.fields.lines)+cap(w.reply.head.Fields) > 1024
+}
+
 // lease returns a Call for a connection.
 func (s *Server) lease(c *client) *Call {
 	k, ok := s.calls.Get().(*Call)
 	if !ok {
 		k = &Call{}
 		k.in.from = &s.pools
-		k.body.c, k.answer.c, k.reply.c = k, k, k
+		k.body.c = k
 	}
 	k.c = c
+	if c.loop != nil {
+		c.loop.lend(k)
+	} else {
+		k.own(s.scratch())
+	}
 	return k
 }
 
 // giveBack ends that.
 func (s *Server) giveBack(k *Call) {
 	k.in.reset()
+	k.disown()
 	k.c = nil
-	if cap(k.out) > 4*smallBuffer || cap(k.fields.lines)+cap(k.head.Fields)+cap(k.reply.head.Fields) > 1024 {
-		return // an odd one; the next shall not carry its memory
+	if cap(k.head.Fields) <= 1024 { // else the next shall not carry that
+		s.calls.Put(k)
 	}
-	s.calls.Put(k)
+}
+
+// own makes k work with w, which is its alone.
+func (k *Call) own(w *scratch) {
+	k.use(w)
+	k.owns = true
+}
+
+// disown gives its scratch back, if it has one.
+func (k *Call) disown() {
+	if w := k.scratch; k.owns && !w.odd() {
+		k.c.srv.scratches.Put(w)
+	}
+	k.scratch, k.owns = nil, false
+}
+
+// scratch returns one that nobody uses.
+func (s *Server) scratch() *scratch {
+	if w, ok := s.scratches.Get().(*scratch); ok {
+		return w
+	}
+	return new(scratch)
 }
 
 // begin takes in the head, which has that many bytes.
 func (k *Call) begin(length int) Reason {
-	k.at = time.Now()
+	k.at = k.Now()
 	k.size, k.fd = length, k.c.fd
 	k.answered, k.broken, k.closing, k.interims = false, false, false, 0
 	if r := k.head.Parse(k.in.bytes()[:length], k.c.srv.limits); r != OK {
 		return r
 	}
 	k.body.begin()
-	k.c.enter(atWork, int64(k.at.Sub(k.c.srv.epoch)))
+	k.c.enter(atWork, k.c.srv.when(k.at))
 	return OK
 }
 
@@ -122,7 +167,7 @@ func (k *Call) end() action {
 	k.pool, k.o = nil, nil
 	k.rep.Err = nil
 	rest := k.body.end()
-	c.enter(atIdle, c.srv.now())
+	c.enter(atIdle, c.srv.when(k.Now()))
 	switch {
 	case k.broken || !k.answered:
 		return toDestroy
@@ -159,6 +204,15 @@ func (k *Call) Values(name string) []string {
 
 // Began returns when the head had arrived.
 func (k *Call) Began() time.Time { return k.at }
+
+// Now returns the time. A loop reads the clock when something comes of a call, and
+// this is that time until it goes on to another.
+func (k *Call) Now() time.Time {
+	if l := k.c.loop; l != nil {
+		return l.clock()
+	}
+	return time.Now()
+}
 
 // Peer returns the address of the connection's other end; the zero AddrPort if
 // it has none.

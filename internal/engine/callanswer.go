@@ -114,7 +114,7 @@ func (k *Call) release(l *link) {
 		l.conn.Close()
 		return
 	}
-	l.keep(time.Now())
+	l.keep(k.Now())
 }
 
 // swallow throws a short answer away so that its link can be used again. Others

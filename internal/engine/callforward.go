@@ -81,7 +81,7 @@ func (k *Call) forward() {
 // finish fills in what is known at the end.
 func (k *Call) finish() {
 	k.rep.BytesIn += k.body.sent.Load()
-	k.rep.AtCell = time.Since(k.since)
+	k.rep.AtCell = k.Now().Sub(k.since)
 }
 
 // leaveGate gives the place among the cell's requests back. It does so once.
@@ -311,7 +311,7 @@ func (k *Call) compose(e *endpoint) {
 	}
 	k.out = k.appendRequest(k.out[:0], e)
 	k.reply.begin(&k.pool.all.buffers)
-	c.enter(atCell, c.srv.now())
+	c.enter(atCell, c.srv.when(k.Now()))
 	k.out = k.body.append(k.out)
 }
 
@@ -344,9 +344,10 @@ func (k *Call) heads(e *endpoint, now time.Time) {
 	if k.o.Patience != nil {
 		k.stay(k.c.link)
 	}
-	k.rep.FirstByte = time.Since(now)
+	at := k.Now()
+	k.rep.FirstByte = at.Sub(now)
 	k.rep.Status = k.reply.head.Status
-	k.c.enter(atStream, int64(now.Sub(k.c.srv.epoch)+k.rep.FirstByte))
+	k.c.enter(atStream, k.c.srv.when(at))
 	p.answered(e)
 	p.answers.Add(1)
 	p.observe(k.rep.FirstByte)

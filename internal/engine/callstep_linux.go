@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"io"
-	"time"
-)
+import "io"
 
 // mostSent is how many bytes a request may have that a loop sends. A connection
 // that carries nothing takes so many at once.
@@ -57,9 +54,9 @@ func (k *Call) Start(p *Pool, o *Options) Step {
 		c.limits.Store(&cfg.Timeouts)
 		c.srv.heed(tickOf(&cfg.Timeouts))
 	}
-	now := time.Now()
+	now := l.now
 	if cfg.Timeouts.Whole > 0 {
-		c.began.Store(int64(now.Sub(c.srv.epoch)) + 1)
+		c.began.Store(c.srv.when(now))
 	}
 	k.pool, k.o = p, o
 	k.rep = Report{Attempts: 1, Endpoint: e.name}

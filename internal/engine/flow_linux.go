@@ -10,15 +10,19 @@ import (
 // Descriptors of connections do not block, so these calls come back at once, and
 // the scheduler need not be told of them. That saves some of what they cost.
 
-// readDescriptor reads once. It does not wait.
-func readDescriptor(fd int, b []byte) (int, error) { return call(syscall.SYS_READ, fd, b) }
+// readDescriptor reads once from a socket. It does not wait.
+func readDescriptor(fd int, b []byte) (int, error) {
+	return call(syscall.SYS_RECVFROM, fd, b, syscall.MSG_DONTWAIT)
+}
 
-// writeDescriptor writes once. It does not wait.
-func writeDescriptor(fd int, b []byte) (int, error) { return call(syscall.SYS_WRITE, fd, b) }
+// writeDescriptor writes once to a socket. It does not wait.
+func writeDescriptor(fd int, b []byte) (int, error) {
+	return call(syscall.SYS_SENDTO, fd, b, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
+}
 
-func call(number uintptr, fd int, b []byte) (int, error) {
+func call(number uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	for {
-		n, _, errno := syscall.RawSyscall(number, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		n, _, errno := syscall.RawSyscall6(number, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
 		switch errno {
 		case 0:
 			return int(n), nil

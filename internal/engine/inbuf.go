@@ -31,7 +31,7 @@ func (b *inbuf) add(more []byte) {
 // room makes room for n bytes.
 func (b *inbuf) room(n int) {
 	if b.buf == nil {
-		b.mem = b.from.getSmall()
+		b.mem = b.from.getTiny()
 		b.buf = *b.mem
 	}
 	if b.start == b.end {
@@ -45,19 +45,30 @@ func (b *inbuf) room(n int) {
 		b.start = 0
 	}
 	if need := b.end + n; need > len(b.buf) {
-		buf := make([]byte, max(need, 2*len(b.buf)))
+		var mem *[]byte
+		var buf []byte
+		if need <= smallBuffer {
+			mem = b.from.getSmall()
+			buf = *mem
+		} else {
+			buf = make([]byte, max(need, 2*len(b.buf)))
+		}
 		copy(buf, b.buf[:b.end])
 		b.giveBack()
-		b.buf = buf
+		b.mem, b.buf = mem, buf
 	}
 }
 
 // giveBack gives the memory back, whatever it holds.
 func (b *inbuf) giveBack() {
-	if b.mem != nil {
+	switch {
+	case b.mem == nil:
+	case len(*b.mem) == tinyBuffer:
+		b.from.putTiny(b.mem)
+	default:
 		b.from.putSmall(b.mem)
-		b.mem = nil
 	}
+	b.mem = nil
 	b.buf = nil
 }
 

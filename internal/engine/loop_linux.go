@@ -28,7 +28,9 @@ type loop struct {
 	gen   uint32
 	links map[*endpoint]*[]*link // that carry nothing; the one used last is the last
 	again []*client              // to be read on, in turn
+	work  *scratch               // of the call that is served at the time
 	spawn bool                   // a goroutine was started
+	now   time.Time              // when the present step began
 
 	mu     sync.Mutex
 	inbox  []func()
@@ -66,7 +68,7 @@ func newLoop(s *Server) (*loop, error) {
 		syscall.Close(ep)
 		return nil, errno
 	}
-	l := &loop{srv: s, ep: ep, bell: int(bell), links: map[*endpoint]*[]*link{}, done: make(chan struct{})}
+	l := &loop{srv: s, ep: ep, bell: int(bell), links: map[*endpoint]*[]*link{}, work: s.scratch(), done: make(chan struct{})}
 	if err := l.watch(l.bell, slot{}); err != nil {
 		syscall.Close(ep)
 		syscall.Close(l.bell)
@@ -154,13 +156,16 @@ func (l *loop) run() {
 	defer close(l.done)
 	defer l.end()
 	events := make([]syscall.EpollEvent, loopEvents)
-	next := time.Now().Add(time.Second)
-	for !l.over {
-		n := l.poll(events, 0)
-		if n == 0 && len(l.again) == 0 {
+	l.now = time.Now()
+	next := l.now.Add(time.Second)
+	for n := 0; !l.over; {
+		if len(l.again) > 0 || n == len(events) {
+			n = l.poll(events, 0)
+		} else {
 			l.asleep.Store(true)
+			n = 0
 			if !l.posted() {
-				n = l.poll(events, time.Until(next))
+				n = l.poll(events, next.Sub(l.now))
 			}
 			l.asleep.Store(false)
 		}
@@ -177,9 +182,12 @@ func (l *loop) run() {
 			l.spawn = false
 			runtime.Gosched() // it is first in line here
 		}
-		if now := time.Now(); !now.Before(next) {
-			l.reap(now)
-			next = now.Add(time.Second)
+		if n == 0 {
+			l.now = time.Now()
+		}
+		if !l.now.Before(next) {
+			l.reap(l.now)
+			next = l.now.Add(time.Second)
 		}
 	}
 }
@@ -189,7 +197,7 @@ func (l *loop) poll(events []syscall.EpollEvent, wait time.Duration) int {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(events)))
 	var n uintptr
 	var errno syscall.Errno
-	if wait <= 0 {
+	if wait <= 0 { // it comes back at once, and the scheduler need not be told
 		n, _, errno = syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.ep), at, uintptr(len(events)), 0, 0, 0)
 	} else {
 		n, _, errno = syscall.Syscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.ep), at, uintptr(len(events)), uintptr(wait/time.Millisecond+1), 0, 0)
@@ -221,6 +229,28 @@ func (l *loop) takePosts() {
 			all[i] = nil
 		}
 		l.spare = all
+	}
+}
+
+func (l *loop) clock() time.Time { return l.now }
+
+// lend lets a call have the loop's scratch for a step, unless it has its own.
+func (l *loop) lend(k *Call) {
+	if !k.owns {
+		k.use(l.work)
+	}
+}
+
+// leave lets a call that is in the middle of something keep the scratch that it
+// has.
+func (l *loop) leave(k *Call) {
+	switch {
+	case k.owns:
+	case k.scratch != l.work:
+		k.own(l.srv.scratch())
+	default:
+		k.owns = true
+		l.work = l.srv.scratch()
 	}
 }
 
@@ -260,6 +290,7 @@ func (l *loop) guard(c *client, f func()) {
 				l.srv.stepper.DropCall(k)
 			}
 			c.pending = false
+			l.work = new(scratch) // nobody knows what state it is in
 			c.destroy()
 		}
 	}()

@@ -2,11 +2,15 @@
 
 package engine
 
+import "time"
+
 // A loop serves many connections on one goroutine. There are none here.
 type loop struct{}
 
 func (*loop) post(func())         {}
 func (*loop) closeIdle(*endpoint) {}
+func (*loop) clock() time.Time    { return time.Now() }
+func (*loop) lend(*Call)          {}
 func (*loop) keep(*link)          {}
 func (s *Server) startLoops()     {}
 func (s *Server) endLoopsLocked() {}

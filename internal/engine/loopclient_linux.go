@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 )
 
 // joins reports whether the connection, which has a goroutine, should go to a
@@ -53,16 +54,24 @@ func (l *loop) attend(c *client) {
 		return
 	}
 	closed, late := c.sock.wants()
+	l.now = time.Now()
 	switch {
 	case c.pending && c.call.cause() != nil, c.pending && closed:
 		if closed {
 			c.cut(errClientReset)
+		}
+		if k := c.call; !k.owns {
+			k.use(l.work)
+			k.reply.begin(&k.pool.all.buffers)
 		}
 		l.lose(c.call, false, os.ErrDeadlineExceeded)
 	case c.pending:
 	case closed:
 		l.discard(c)
 	case late:
+		if c.call != nil {
+			l.lend(c.call)
+		}
 		c.failed(os.ErrDeadlineExceeded)
 		if c.next == toRead {
 			l.read(c)
@@ -94,11 +103,14 @@ func (l *loop) read(c *client) {
 	for range readsInTurn {
 		if c.call == nil {
 			c.call = l.srv.lease(c)
+		} else {
+			l.lend(c.call)
 		}
 		space := c.call.in.space()
 		n, err := readDescriptor(c.fd, space)
 		switch {
 		case n > 0:
+			l.now = time.Now()
 			c.call.in.end += n
 			c.ready = n == len(space)
 			if !c.advance() {
@@ -203,6 +215,7 @@ func (l *loop) promote(c *client, first action) {
 	c.again()
 	c.mu.Unlock()
 	if c.call != nil {
+		l.leave(c.call)
 		c.call.fd = -1
 	}
 	if err != nil {

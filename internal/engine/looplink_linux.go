@@ -133,6 +133,11 @@ func (l *loop) answered(ln *link) {
 
 // step reads on of an answer.
 func (l *loop) step(k *Call, ln *link) {
+	l.now = time.Now()
+	if !k.owns {
+		k.use(l.work)
+		k.reply.begin(&k.pool.all.buffers)
+	}
 	if k.flight.stage == flightHead {
 		if !l.readHead(k, ln) {
 			return
@@ -150,6 +155,7 @@ func (l *loop) step(k *Call, ln *link) {
 		case n > 0:
 			if b.took(n) && n < len(space) && len(k.c.stuck) == 0 {
 				b.quiet()
+				l.leave(k)
 				return
 			}
 		case err == nil:
@@ -157,6 +163,7 @@ func (l *loop) step(k *Call, ln *link) {
 			return
 		case err == errAgain:
 			b.quiet()
+			l.leave(k)
 			return
 		default:
 			l.resume(k, flightBody, err)
@@ -176,6 +183,7 @@ func (l *loop) readHead(k *Call, ln *link) bool {
 		case n > 0:
 			if r.took(n) {
 				if n < len(space) {
+					l.leave(k)
 					return false
 				}
 				continue
@@ -184,7 +192,9 @@ func (l *loop) readHead(k *Call, ln *link) bool {
 			l.lose(k, false, io.EOF)
 			return false
 		case err == errAgain:
-			r.quiet()
+			if r.quiet(); r.buf != nil {
+				l.leave(k)
+			}
 			return false
 		default:
 			l.lose(k, false, err)
@@ -227,5 +237,9 @@ func (l *loop) finish(k *Call, ln *link) {
 		return
 	}
 	c.ended()
+	if k.owns {
+		k.disown()
+		k.use(l.work)
+	}
 	l.proceed(c)
 }

@@ -162,11 +162,12 @@ func (p *Pools) allLoops() []*loop {
 }
 
 // buffers lends out buffers for bodies.
-type buffers struct{ large, small, replay sync.Pool }
+type buffers struct{ large, small, tiny, replay sync.Pool }
 
 const (
 	largeBuffer = 32 << 10
 	smallBuffer = 4 << 10
+	tinyBuffer  = 1 << 10
 )
 
 func (b *buffers) get() *[]byte {
@@ -194,5 +195,15 @@ func (b *buffers) getSmall() *[]byte {
 	}
 	return new(make([]byte, smallBuffer))
 }
+
+// getTiny lends room for most heads of requests.
+func (b *buffers) getTiny() *[]byte {
+	if p, ok := b.tiny.Get().(*[]byte); ok {
+		return p
+	}
+	return new(make([]byte, tinyBuffer))
+}
+
+func (b *buffers) putTiny(p *[]byte) { b.tiny.Put(p) }
 
 func (b *buffers) putSmall(p *[]byte) { b.small.Put(p) }

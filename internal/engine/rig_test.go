@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,9 @@ type rig struct {
 func newRig(t *testing.T, n *memnet.Net, cfg Config) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n}
+	if n != nil && loops > 0 {
+		t.Skip("no event loop serves what is in memory")
+	}
 	if n != nil {
 		cfg.Dial = n.DialContext
 	}
@@ -56,9 +60,9 @@ func newRig(t *testing.T, n *memnet.Net, cfg Config) *rig {
 		go s.Serve(k.Listen(l))
 		return r
 	}
-	own := NewServer(ServerConfig{Handler: r, Checker: k})
+	own := NewServer(ServerConfig{Handler: r, Checker: k, Loops: loops})
 	var serving sync.WaitGroup
-	serving.Go(func() { own.Serve(l) })
+	serving.Go(func() { own.Serve(Movable(l)) })
 	serving.Go(func() { s.Serve(own.HTTP2()) })
 	t.Cleanup(func() { own.Close(); s.Close(); serving.Wait() })
 	return r
@@ -67,13 +71,21 @@ func newRig(t *testing.T, n *memnet.Net, cfg Config) *rig {
 // ownPath says which way HTTP/1 takes: see TestMain.
 var ownPath bool
 
-// TestMain runs all tests twice: what is promised holds on both ways of HTTP/1,
-// that of net/http and our own.
+// loops says how many event loops our own way has.
+var loops int
+
+// TestMain runs all tests more than once: what is promised holds on each way of
+// HTTP/1, that of net/http and our own, without and with event loops. These serve
+// what is on loopback, and not what is in memory.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	once := flag.Lookup("test.fuzz").Value.String() != "" || flag.Lookup("test.bench").Value.String() != ""
 	if ownPath = true; code == 0 && !once {
 		fmt.Println("once more, on the own path of HTTP/1")
+		code = m.Run()
+	}
+	if loops = 2; code == 0 && !once && runtime.GOOS == "linux" {
+		fmt.Println("once more, with event loops")
 		code = m.Run()
 	}
 	os.Exit(code)
@@ -89,6 +101,43 @@ func onlyNetHTTP(t *testing.T) {
 
 // ServeCall does what serve does.
 func (r *rig) ServeCall(c *Call) {
+	req, pool, o := r.prepare(c)
+	if r.call != nil {
+		r.call(c, req, o)
+		return
+	}
+	r.finishCall(c, c.Forward(pool, o))
+}
+
+// StepCall does it in steps, where it can.
+func (r *rig) StepCall(c *Call) Step {
+	if r.call != nil {
+		return Stuck
+	}
+	_, pool, o := r.prepare(c)
+	return c.Start(pool, o)
+}
+
+func (r *rig) EndCall(c *Call, rep *Report) bool {
+	if rep.Swallowed {
+		return false
+	}
+	r.finishCall(c, rep)
+	return true
+}
+
+func (r *rig) ResumeCall(c *Call, rep *Report) {
+	if rep == nil {
+		r.ServeCall(c)
+		return
+	}
+	r.finishCall(c, rep)
+}
+
+func (r *rig) DropCall(*Call) {}
+
+// prepare finds out where a call goes.
+func (r *rig) prepare(c *Call) (*http.Request, *Pool, *Options) {
 	h := c.Head()
 	req, err := http.NewRequest(string(h.Method), "http://"+string(h.Host)+string(h.Path), nil)
 	if err != nil {
@@ -111,12 +160,10 @@ func (r *rig) ServeCall(c *Call) {
 	if o.Body != nil {
 		c.KeepBody(0)
 	}
-	if r.call != nil {
-		r.call(c, req, &o)
-		return
+	if r.call == nil {
+		c.Track("key", cell)
 	}
-	c.Track("key", cell)
-	r.finishCall(c, c.Forward(r.pools.Cell(cell), &o))
+	return req, r.pools.Cell(cell), &o
 }
 
 // finishCall does what finish does.

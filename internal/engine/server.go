@@ -59,13 +59,14 @@ type ServerConfig struct {
 // the listener that [Server.HTTP2] returns, for an http.Server. Its methods may
 // be called at any time from any goroutine.
 type Server struct {
-	cfg    ServerConfig
-	limits HeadLimits
-	epoch  time.Time // the zero of the times of connections
-	calls  sync.Pool // of *Call
-	pools  buffers
-	other  *handedOver
-	date   dater
+	cfg       ServerConfig
+	limits    HeadLimits
+	epoch     time.Time // the zero of the times of connections
+	calls     sync.Pool // of *Call
+	scratches sync.Pool // of *scratch
+	pools     buffers
+	other     *handedOver
+	date      dater
 
 	stepper Stepper // the handler, if there are loops
 
@@ -102,7 +103,9 @@ func NewServer(cfg ServerConfig) *Server {
 
 // now returns the time since the epoch and one nanosecond, so that no time is
 // zero.
-func (s *Server) now() int64 { return int64(time.Since(s.epoch)) + 1 }
+func (s *Server) now() int64 { return s.when(time.Now()) }
+
+func (s *Server) when(t time.Time) int64 { return int64(t.Sub(s.epoch)) + 1 }
 
 // ErrServerClosed is returned by [Server.Serve] after [Server.Shutdown] or
 // [Server.Close].

@@ -23,15 +23,15 @@ type Top struct {
 
 	mu    sync.Mutex
 	index map[string]*counted // by name
-	heap  []*counted          // the least count is the first
+	heap  []*counted          // the least rank is the first
 }
 
 // A counted is a name and its count. The name's memory is used for another one
 // when it has lost its place, so that names that come and go cost none.
 type counted struct {
 	name         []byte
-	at           int // in the heap
 	count, error uint64
+	rank         uint64 // the count when it was last moved in the heap
 }
 
 // NewTop returns a Top of so many places.
@@ -44,48 +44,57 @@ func (c *counted) key() string { return unsafe.String(unsafe.SliceData(c.name), 
 func (t *Top) Add(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c, ok := t.index[name]
-	switch {
-	case ok:
-	case len(t.heap) < t.places:
-		c = &counted{name: []byte(name), at: len(t.heap)}
+	if c, ok := t.index[name]; ok {
+		c.count++ // it is moved when that matters: see rarest
+		return
+	}
+	if len(t.heap) < t.places {
+		c := &counted{name: []byte(name), count: 1, rank: 1}
 		t.heap = append(t.heap, c)
 		t.index[c.key()] = c
-		t.up(c.at)
-	default:
-		c = t.heap[0]
-		delete(t.index, c.key()) // before its memory changes
-		c.name, c.error = append(c.name[:0], name...), c.count
-		t.index[c.key()] = c
+		t.up(len(t.heap) - 1)
+		return
 	}
+	c := t.rarest()
+	delete(t.index, c.key()) // before its memory changes
+	c.name, c.error = append(c.name[:0], name...), c.count
+	t.index[c.key()] = c
 	c.count++
-	t.down(c.at)
+	t.sink()
 }
 
-func (t *Top) swap(i, j int) {
-	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
-	t.heap[i].at, t.heap[j].at = i, j
+// rarest returns a name with the least count, which is then the first. No count is
+// less than its rank, so the first is the one once it has the rank that it should
+// have.
+func (t *Top) rarest() *counted {
+	for t.heap[0].rank != t.heap[0].count {
+		t.sink()
+	}
+	return t.heap[0]
 }
 
+// up moves the name at i up to where its rank belongs.
 func (t *Top) up(i int) {
-	for i > 0 && t.heap[i].count < t.heap[(i-1)/2].count {
-		t.swap(i, (i-1)/2)
+	for i > 0 && t.heap[i].rank < t.heap[(i-1)/2].rank {
+		t.heap[i], t.heap[(i-1)/2] = t.heap[(i-1)/2], t.heap[i]
 		i = (i - 1) / 2
 	}
 }
 
-func (t *Top) down(i int) {
-	for {
+// sink gives the first name the rank that it should have.
+func (t *Top) sink() {
+	t.heap[0].rank = t.heap[0].count
+	for i := 0; ; {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(t.heap); child++ {
-			if t.heap[child].count < t.heap[least].count {
+			if t.heap[child].rank < t.heap[least].rank {
 				least = child
 			}
 		}
 		if least == i {
 			return
 		}
-		t.swap(i, least)
+		t.heap[i], t.heap[least] = t.heap[least], t.heap[i]
 		i = least
 	}
 }
