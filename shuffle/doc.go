@@ -87,6 +87,9 @@
 // hands there can be, [Squeezed] what several heavy tenants do to a light one,
 // [OutageOf] the opposite risk, of failures that no tenant caused.
 //
+// [SizesFor] gives heavy tenants larger hands, so that no worker gets too much of one of
+// them.
+//
 // # Membership is not health
 //
 // A worker that crashes stays in every hand it was in. If it left them, the

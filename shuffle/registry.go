@@ -54,7 +54,8 @@ func (c RegistryConfig) searchNodes() int {
 // A hand, once given, stays until it is released or redealt on purpose: a
 // snapshot with other workers does not change it.
 type Registry struct {
-	cfg RegistryConfig
+	cfg    RegistryConfig
+	counts registryCounts
 }
 
 // NewRegistry returns a registry and binds its store to the rules. The error
@@ -69,20 +70,22 @@ func NewRegistry(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
 	case cfg.Attempts < 0 || cfg.SearchNodes < 0:
 		return nil, fmt.Errorf("registry with %d attempts and %d nodes of search; take 0 or more: %w", cfg.Attempts, cfg.SearchNodes, ErrInvalid)
 	}
+	r := &Registry{cfg: cfg}
 	if err := cfg.Store.Bind(ctx, Rules{Overlap: cfg.Overlap}); err != nil {
-		return nil, storeError("bind", "", err)
+		return nil, r.storeError("bind", "", err)
 	}
-	return &Registry{cfg}, nil
+	return r, nil
 }
 
-// storeError marks what a store says, unless it is among the errors of the
-// contract.
-func storeError(doing, tenant string, err error) error {
+// storeError marks what a store says, and counts it, unless it is among the
+// errors of the contract.
+func (r *Registry) storeError(doing, tenant string, err error) error {
 	for _, known := range []error{ErrNoHand, ErrOverlap, ErrChanged, ErrRules} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("registry: %s %q: %w", doing, tenant, err)
 		}
 	}
+	r.counts.failed.Add(1)
 	return fmt.Errorf("registry: %s %q: %w: %w", doing, tenant, ErrStore, err)
 }
 
@@ -91,7 +94,7 @@ func storeError(doing, tenant string, err error) error {
 func (r *Registry) Holding(ctx context.Context, tenant string) (Holding, error) {
 	h, err := r.cfg.Store.Holding(ctx, tenant)
 	if err != nil {
-		return Holding{}, storeError("hand of", tenant, err)
+		return Holding{}, r.storeError("hand of", tenant, err)
 	}
 	return h, nil
 }
@@ -112,7 +115,7 @@ func (r *Registry) Deal(ctx context.Context, s *Snapshot, tenant string) (Holdin
 			return h, nil
 		}
 		if !errors.Is(err, ErrNoHand) {
-			return Holding{}, storeError("deal to", tenant, err)
+			return Holding{}, r.storeError("deal to", tenant, err)
 		}
 		h, err = r.give(ctx, s, Holding{Tenant: tenant}, nil)
 		if !errors.Is(err, ErrChanged) { // somebody else dealt to the tenant: look again
@@ -132,7 +135,7 @@ func (r *Registry) Redeal(ctx context.Context, s *Snapshot, tenant string) (Hold
 	for {
 		old, err := r.cfg.Store.Holding(ctx, tenant)
 		if err != nil {
-			return Holding{}, storeError("redeal", tenant, err)
+			return Holding{}, r.storeError("redeal", tenant, err)
 		}
 		if s.suits(old) {
 			return old, nil
@@ -151,14 +154,14 @@ func (r *Registry) Release(ctx context.Context, tenant string) error {
 	for {
 		h, err := r.cfg.Store.Holding(ctx, tenant)
 		if err != nil {
-			return storeError("release", tenant, err)
+			return r.storeError("release", tenant, err)
 		}
 		err = r.cfg.Store.Release(ctx, tenant, h.Revision)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, ErrChanged) {
-			return storeError("release", tenant, err)
+			return r.storeError("release", tenant, err)
 		}
 	}
 }
@@ -170,7 +173,7 @@ func (r *Registry) Unfit(ctx context.Context, s *Snapshot) iter.Seq2[Holding, er
 	return func(yield func(Holding, error) bool) {
 		for h, err := range r.cfg.Store.Holdings(ctx) {
 			if err != nil {
-				yield(Holding{}, storeError("list", "", err))
+				yield(Holding{}, r.storeError("list", "", err))
 				return
 			}
 			if !s.suits(h) && !yield(h, nil) {
@@ -227,6 +230,7 @@ func candidate(tenant string, attempt int) string {
 
 // reserve asks the store for h. An ErrOverlap and an ErrChanged come back bare.
 func (r *Registry) reserve(ctx context.Context, h Holding, claims []Claim) (Holding, error) {
+	r.counts.tried.Add(1)
 	revision, err := r.cfg.Store.Reserve(ctx, h, claims)
 	switch {
 	case errors.Is(err, ErrOverlap):
@@ -234,8 +238,9 @@ func (r *Registry) reserve(ctx context.Context, h Holding, claims []Claim) (Hold
 	case errors.Is(err, ErrChanged):
 		return Holding{}, ErrChanged
 	case err != nil:
-		return Holding{}, storeError("reserve a hand for", h.Tenant, err)
+		return Holding{}, r.storeError("reserve a hand for", h.Tenant, err)
 	}
+	r.counts.dealt.Add(1)
 	h.Revision = revision
 	return h, nil
 }
@@ -244,13 +249,14 @@ func (r *Registry) reserve(ctx context.Context, h Holding, claims []Claim) (Hold
 // What is found may have been taken meanwhile; then somebody else got a hand,
 // and the search begins again.
 func (r *Registry) search(ctx context.Context, s *Snapshot, old Holding, kept []Worker, k int) (Holding, error) {
+	r.counts.searched.Add(1)
 	nodes := r.cfg.searchNodes()
 	for {
 		f := s.finder(old.Tenant, k, r.cfg.Overlap)
 		noRoom := &NoRoomError{Tenant: old.Tenant, Size: k, Workers: s.dealt, Overlap: r.cfg.Overlap, Bound: s.capacity(k, r.cfg.Overlap), Proved: true}
 		for h, err := range r.cfg.Store.Holdings(ctx) {
 			if err != nil {
-				return Holding{}, storeError("search a hand for", old.Tenant, err)
+				return Holding{}, r.storeError("search a hand for", old.Tenant, err)
 			}
 			if h.Tenant != old.Tenant {
 				f.avoid(h.Members)
@@ -258,6 +264,7 @@ func (r *Registry) search(ctx context.Context, s *Snapshot, old Holding, kept []
 			}
 		}
 		if k > r.cfg.Overlap && noRoom.Bound.Cmp(big.NewInt(int64(f.alike))) <= 0 {
+			r.counts.exhausted.Add(1)
 			return Holding{}, noRoom
 		}
 		hand, err := f.find(ctx, kept, &nodes)
@@ -268,10 +275,12 @@ func (r *Registry) search(ctx context.Context, s *Snapshot, old Holding, kept []
 		switch {
 		case errors.Is(err, ErrSearchLimit):
 			noRoom.Proved = false
+			r.counts.cut.Add(1)
 			return Holding{}, noRoom
 		case err != nil:
 			return Holding{}, fmt.Errorf("registry: search a hand for %q: %w", old.Tenant, err)
 		case hand == nil:
+			r.counts.exhausted.Add(1)
 			return Holding{}, noRoom
 		}
 		members := make([]string, k)

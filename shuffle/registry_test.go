@@ -440,3 +440,36 @@ func FuzzClaims(f *testing.F) {
 		}
 	})
 }
+
+func TestRegistryCountsWhatItDoes(t *testing.T) {
+	s := mustSnapshot(t, shuffle.Config{Size: 4, Workers: named(5, 1)})
+	r := registry(t, shuffle.RegistryConfig{Overlap: 2})
+	deal(t, r, s, "acme")
+	deal(t, r, s, "acme") // has one
+	for _, tenant := range []string{"globex", "initech"} {
+		if _, err := r.Deal(t.Context(), s, tenant); !errors.Is(err, shuffle.ErrExhausted) {
+			t.Fatal(err)
+		}
+	}
+	got := r.Stats()
+	if got.Dealt != 1 || got.Exhausted != 2 || got.Searched != 2 || got.Tried < 3 || got.Cut+got.Failed != 0 {
+		t.Errorf("%+v", got)
+	}
+	down := registry(t, shuffle.RegistryConfig{Store: downStore{}})
+	for range 3 {
+		if _, err := down.Deal(t.Context(), s, "acme"); !errors.Is(err, shuffle.ErrStore) {
+			t.Fatal(err)
+		}
+	}
+	if got := down.Stats(); got != (shuffle.RegistryStats{Failed: 3}) {
+		t.Errorf("%+v, want three failures of the store", got)
+	}
+	small := registry(t, shuffle.RegistryConfig{Overlap: 1, Attempts: 1, SearchNodes: 1})
+	wide := mustSnapshot(t, shuffle.Config{Salt: "x", Size: 5, Workers: named(25, 1)})
+	for i := range 40 {
+		_, _ = small.Deal(t.Context(), wide, fmt.Sprint("tenant-", i))
+	}
+	if got := small.Stats(); got.Cut == 0 || got.Cut != got.Searched || got.Dealt+got.Cut != 40 {
+		t.Errorf("searches cut short: %+v", got)
+	}
+}

@@ -24,7 +24,7 @@ type Usage struct {
 func (r *Registry) Usage(ctx context.Context, s *Snapshot) (Usage, error) {
 	n, err := r.cfg.Store.Count(ctx)
 	if err != nil {
-		return Usage{}, storeError("count", "", err)
+		return Usage{}, r.storeError("count", "", err)
 	}
 	u := Usage{Tenants: n, Bound: s.capacity(s.cfg.Size, r.cfg.Overlap)}
 	if u.Bound.Sign() > 0 {
