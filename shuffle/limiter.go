@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,13 +36,26 @@ type Limit struct {
 //
 // Any number of goroutines may use Limiters. Only [NewLimiters] makes useful ones.
 type Limiters struct {
-	deck Deck
-
-	mu    sync.Mutex
-	zero  time.Time       // what counters count from: the first now
-	last  time.Duration   // the latest now, since zero
-	ahead []time.Duration // since zero: when the counter will be empty
+	deck  Deck
+	turns stripes
+	zero  atomic.Pointer[time.Time] // what counters count from: the first now
+	last  atomic.Int64              // the latest now, since zero
+	ahead []atomic.Int64            // since zero: when the counter will be empty
 }
+
+// stripes are locks of which each tenant has one. It is enough that its own requests
+// come one after another: whatever others do to a counter meanwhile only adds
+// to it, and a tenant's own use is never more than the least of its hand.
+type stripes [64]stripe
+
+// A stripe has a line of the processor's cache for itself.
+type stripe struct {
+	sync.Mutex
+	_ [56]byte
+}
+
+// of returns the lock of the tenant of that seed.
+func (s *stripes) of(seed uint64) *stripe { return &s[seed%uint64(len(s))] }
 
 // NewLimiters returns unused counters, or 6 of 16,384 if deck is zero. Its error wraps
 // [ErrInvalid] if deck can't be dealt.
@@ -50,7 +64,7 @@ func NewLimiters(deck Deck) (*Limiters, error) {
 	if err := deck.check("limiters"); err != nil {
 		return nil, err
 	}
-	return &Limiters{deck: deck, ahead: make([]time.Duration, deck.Of)}, nil
+	return &Limiters{deck: deck, ahead: make([]atomic.Int64, deck.Of)}, nil
 }
 
 // Allow reports whether tenant may send a request now that counts as n, and counts it
@@ -70,36 +84,54 @@ func (l *Limiters) Allow(now time.Time, tenant string, limit Limit, n float64) (
 		return false, -1, nil
 	}
 	var room [MaxDeck]int
-	hand := l.deck.deal(&room, Seed(l.deck.Salt, tenant))
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	seed := Seed(l.deck.Salt, tenant)
+	hand := l.deck.deal(&room, seed)
 	at := l.since(now)
+
+	turn := l.turns.of(seed)
+	turn.Lock()
+	defer turn.Unlock()
 	own := time.Duration(math.MaxInt64)
 	for _, i := range hand {
-		own = min(own, max(l.ahead[i], at))
+		own = min(own, max(time.Duration(l.ahead[i].Load()), at))
 	}
 	if wait := own + cost - burst - at; wait > 0 {
 		return false, wait, nil
 	}
 	for _, i := range hand {
-		l.ahead[i] = max(l.ahead[i], own+cost)
+		raise(&l.ahead[i], int64(own+cost))
 	}
 	return true, 0, nil
 }
 
+// raise makes v at least n, and returns what it is.
+func raise(v *atomic.Int64, n int64) int64 {
+	for {
+		old := v.Load()
+		if old >= n {
+			return old
+		}
+		if v.CompareAndSwap(old, n) {
+			return n
+		}
+	}
+}
+
 // since returns what time it is for the counters, for which it never goes back.
-// It needs the lock.
 func (l *Limiters) since(now time.Time) time.Duration {
-	if l.zero.IsZero() {
-		l.zero = now
+	zero := l.zero.Load()
+	if zero == nil {
+		first := now
+		l.zero.CompareAndSwap(nil, &first)
+		zero = l.zero.Load()
 	}
-	at := now.Sub(l.zero)
-	if at < l.last-time.Second {
-		l.zero = now.Add(-l.last) // the clock was set back: go on from here
+	at, last := now.Sub(*zero), time.Duration(l.last.Load())
+	if at < last-time.Second {
+		moved := now.Add(-last) // the clock was set back: go on from here
+		l.zero.CompareAndSwap(zero, &moved)
+		return last
 	}
-	l.last = max(l.last, at)
-	return l.last
+	return time.Duration(raise(&l.last, int64(at)))
 }
 
 // times returns the burst, and a request of n, as the time that the rate needs for
@@ -125,10 +157,9 @@ func (m Limit) times(n float64) (burst, cost time.Duration, err error) {
 //
 // Any number of goroutines may use Permits. Only [NewPermits] makes useful ones.
 type Permits struct {
-	deck Deck
-
-	mu      sync.Mutex
-	running []int
+	deck    Deck
+	turns   stripes
+	running []atomic.Int64
 }
 
 // NewPermits returns unused counters, or 6 of 16,384 if deck is zero. Its error wraps
@@ -138,7 +169,7 @@ func NewPermits(deck Deck) (*Permits, error) {
 	if err := deck.check("permits"); err != nil {
 		return nil, err
 	}
-	return &Permits{deck: deck, running: make([]int, deck.Of)}, nil
+	return &Permits{deck: deck, running: make([]atomic.Int64, deck.Of)}, nil
 }
 
 // A Permit is the right to run one request. The zero value is none.
@@ -153,13 +184,14 @@ func (p *Permits) Acquire(tenant string, most int) (permit Permit, ok bool) {
 	var room [MaxDeck]int
 	seed := Seed(p.deck.Salt, tenant)
 	hand := p.deck.deal(&room, seed)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !slices.ContainsFunc(hand, func(i int) bool { return p.running[i] < most }) {
+	turn := p.turns.of(seed)
+	turn.Lock()
+	defer turn.Unlock()
+	if !slices.ContainsFunc(hand, func(i int) bool { return p.running[i].Load() < int64(most) }) {
 		return Permit{}, false
 	}
 	for _, i := range hand {
-		p.running[i]++
+		p.running[i].Add(1)
 	}
 	return Permit{p, seed}, true
 }
@@ -174,9 +206,7 @@ func (p *Permit) Release() {
 	p.set = nil
 	var room [MaxDeck]int
 	hand := set.deck.deal(&room, p.seed)
-	set.mu.Lock()
-	defer set.mu.Unlock()
 	for _, i := range hand {
-		set.running[i]--
+		set.running[i].Add(-1)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -312,6 +314,64 @@ func BenchmarkPermit(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		permit, _ := p.Acquire(tenants[i%len(tenants)], 10)
 		permit.Release()
+	}
+}
+
+// As BenchmarkAllow and BenchmarkPermit, on all cores at once.
+func BenchmarkAdmitParallel(b *testing.B) {
+	l, p := mustLimiters(b, shuffle.Deck{}), mustPermits(b, shuffle.Deck{})
+	tenants := names("tenant-", 1000)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			tenant := tenants[i*7919%len(tenants)]
+			permit, _ := p.Acquire(tenant, 1000)
+			if _, _, err := l.Allow(start, tenant, shuffle.Limit{Rate: 1e6, Burst: 1e6}, 1); err != nil {
+				b.Fatal(err)
+			}
+			permit.Release()
+		}
+	})
+}
+
+// However many requests of a tenant come at once, and whoever shares its counters, it
+// gets no more than its limit.
+func TestLimitsHoldForRequestsThatComeAtOnce(t *testing.T) {
+	l, p := mustLimiters(t, shuffle.Deck{Of: 16, Hand: 3}), mustPermits(t, shuffle.Deck{Of: 16, Hand: 3})
+	tenants := names("tenant-", 8)
+	var allowed, most, running [8]atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 4000 {
+				n := i % len(tenants)
+				if ok, _, _ := l.Allow(start, tenants[n], shuffle.Limit{Rate: 1, Burst: 100}, 1); ok {
+					allowed[n].Add(1)
+				}
+				if permit, ok := p.Acquire(tenants[n], 3); ok {
+					if now := running[n].Add(1); now > most[n].Load() {
+						most[n].Store(now)
+					}
+					runtime.Gosched()
+					running[n].Add(-1)
+					permit.Release()
+				}
+			}
+		})
+	}
+	all.Wait()
+	for n := range tenants {
+		if got := allowed[n].Load(); got > 100 {
+			t.Errorf("%s: %d requests were let through, the burst is 100", tenants[n], got)
+		}
+		if got := most[n].Load(); got > 3 {
+			t.Errorf("%s: %d requests ran at once, 3 may", tenants[n], got)
+		}
+		if permit, ok := p.Acquire(tenants[n], 1); !ok {
+			t.Errorf("%s: places were not given back", tenants[n])
+		} else {
+			permit.Release()
+		}
 	}
 }
 
