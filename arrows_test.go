@@ -117,12 +117,13 @@ var arrows = []arrow{
 	{pkg: "/internal/fault", never: noIO},
 
 	// What joins the parts.
-	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/internal/...")},
+	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
 	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
-	{pkg: "/cmd/cellway-gateway", may: list("", "/api", "/gateway", "/guard", "/shuffle", "/internal/engine", "/internal/telemetry"), never: thinRouter},
+	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/regular"), never: thinRouter},
+	{pkg: "/cmd/cellway-gateway", may: list("/internal/gatewayd"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",
 		"/internal/demo": "the demo is no part of a real control plane",
@@ -328,23 +329,25 @@ func TestArrowsPointToTheCentre(t *testing.T) {
 	})
 }
 
-// linked lists all that a router's binary may link beside the standard library
+// linked lists all that a router's or a gateway's binary may link beside the standard library
 // and our own packages: the Prometheus client with what it brings, and ff.
 var linked = list("github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/munnerz/goautoneg",
 	"google.golang.org/protobuf", "golang.org/x/sys", "github.com/peterbourgon/ff/v3")
 
-func TestRouterLinksAlmostNothing(t *testing.T) {
+func TestRoutersAndGatewaysLinkAlmostNothing(t *testing.T) {
 	all, err := packages()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dep := range all[module+"/cmd/cellway-router"].Deps {
-		host, _, _ := strings.Cut(dep, "/")
-		if !strings.Contains(host, ".") || within(dep, module) || strings.HasPrefix(dep, "vendor/") {
-			continue // the standard library, or ours
-		}
-		if !slices.ContainsFunc(linked, func(l string) bool { return within(dep, l) }) {
-			t.Errorf("cmd/cellway-router links %s: a router in front of everybody links as little as possible", dep)
+	for _, command := range list("cellway-router", "cellway-gateway") {
+		for _, dep := range all[module+"/cmd/"+command].Deps {
+			host, _, _ := strings.Cut(dep, "/")
+			if !strings.Contains(host, ".") || within(dep, module) || strings.HasPrefix(dep, "vendor/") {
+				continue // the standard library, or ours
+			}
+			if !slices.ContainsFunc(linked, func(l string) bool { return within(dep, l) }) {
+				t.Errorf("cmd/%s links %s: what stands in front of everybody links as little as possible", command, dep)
+			}
 		}
 	}
 }

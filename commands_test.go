@@ -208,8 +208,8 @@ const signedText = "cellway map manifest 1"
 // Commands that documents show are ones that exist, with flags that exist.
 func TestDocsCommandsExist(t *testing.T) {
 	m := readManual(t)
-	inBlock := regexp.MustCompile(`^(?:.* -- |bin/)?(cellway(?:-router|-control)? [^|>#]*)`)
-	inline := regexp.MustCompile("`(cellway(?:-router|-control)? [^`]*)`")
+	inBlock := regexp.MustCompile(`^(?:.* -- |bin/)?(cellway(?:-router|-gateway|-control)? [^|>#]*)`)
+	inline := regexp.MustCompile("`(cellway(?:-router|-gateway|-control)? [^`]*)`")
 	for name, p := range pages(t) {
 		prose := map[int]bool{}
 		p.prose(func(n int, _ string) { prose[n] = true })

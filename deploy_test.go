@@ -75,6 +75,7 @@ func toolchain(t *testing.T) string {
 func TestContainerFiles(t *testing.T) {
 	for command, file := range map[string]string{
 		"cellway-router":  "deploy/container/router.Dockerfile",
+		"cellway-gateway": "deploy/container/gateway.Dockerfile",
 		"cellway-control": "deploy/container/control.Dockerfile",
 	} {
 		t.Run(command, func(t *testing.T) {
@@ -164,7 +165,7 @@ func checkImage(t *testing.T, image []instruction, binary, user string) {
 var unitFlag = regexp.MustCompile(` --?([a-z][a-z0-9-]*)`)
 
 func TestSystemdUnits(t *testing.T) {
-	for _, command := range list("cellway-router", "cellway-control") {
+	for _, command := range list("cellway-router", "cellway-gateway", "cellway-control") {
 		t.Run(command, func(t *testing.T) {
 			unit := path.Join("deploy/systemd", command+".service")
 			text, err := os.ReadFile(unit)

@@ -115,7 +115,7 @@ func TestDocsMetricsExist(t *testing.T) {
 	all[rulesFile] = page{name: rulesFile, lines: strings.Split(string(rules), "\n")}
 	for name, p := range all {
 		for i, line := range p.lines {
-			for _, metric := range regexp.MustCompile(`\bcellway_(router|control)_[a-z0-9_]+`).FindAllString(line, -1) {
+			for _, metric := range regexp.MustCompile(`\bcellway_(router|gateway|control)_[a-z0-9_]+`).FindAllString(line, -1) {
 				base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(metric, "")
 				if !known[metric] && !known[base] {
 					t.Errorf("%s:%d: nothing shows a metric %s", name, i+1, metric)

@@ -149,8 +149,21 @@ func (c *Credentials) prepare(req *http.Request) (*http.Client, error) {
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	req.Header.Set("User-Agent", "cellway-router")
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "cellway-router")
+	}
 	return client, nil
+}
+
+// RoundTrip implements [http.RoundTripper]: it sends req with what it must show,
+// to whom is asked for something else than maps.
+func (c *Credentials) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	client, err := c.prepare(req)
+	if err != nil {
+		return nil, err
+	}
+	return client.Transport.RoundTrip(req)
 }
 
 // Close closes idle connections.

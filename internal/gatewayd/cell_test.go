@@ -1,0 +1,332 @@
+package gatewayd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cellway/cellway/guard"
+)
+
+// A cell is a list of workers, on disk, and the workers, on loopback.
+type cell struct {
+	t       testing.TB
+	dir     string
+	size    int
+	workers []*worker
+	release chan struct{} // requests for /slow are answered when it closes
+}
+
+// A worker answers with its id, as long as it is up.
+type worker struct {
+	cell *cell
+	id   string
+	addr string
+	srv  *http.Server // nil while it is down
+}
+
+// newCell makes a cell of that many workers with hands of that size.
+func newCell(t testing.TB, workers, size int) *cell {
+	t.Helper()
+	c := &cell{t: t, dir: t.TempDir(), size: size, release: make(chan struct{})}
+	for range workers {
+		c.grow()
+	}
+	c.publish()
+	return c
+}
+
+// grow adds a worker, which is not in the list yet.
+func (c *cell) grow() *worker {
+	c.t.Helper()
+	w := &worker{cell: c, id: fmt.Sprintf("w%d", len(c.workers)+1)}
+	c.workers = append(c.workers, w)
+	w.up()
+	c.t.Cleanup(w.down)
+	return w
+}
+
+// up starts a worker, on its former address if it had one.
+func (w *worker) up() {
+	w.cell.t.Helper()
+	addr := w.addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		w.cell.t.Fatal(err)
+	}
+	w.addr = l.Addr().String()
+	w.srv = &http.Server{Handler: w}
+	go w.srv.Serve(l)
+}
+
+// down ends it at once, as a crash does.
+func (w *worker) down() {
+	if w.srv != nil {
+		w.srv.Close()
+		w.srv = nil
+	}
+}
+
+func (w *worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/slow":
+		select {
+		case <-w.cell.release:
+		case <-r.Context().Done():
+			return
+		}
+	case "/healthz":
+	default:
+		if r.Header.Get(guard.CellHeader) != "cell-001" {
+			rw.WriteHeader(http.StatusTeapot)
+			return
+		}
+	}
+	fmt.Fprintf(rw, "%s %s", w.id, r.Header.Get("X-Tenant-Id"))
+}
+
+func (c *cell) path(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *cell) write(name, text string) {
+	c.t.Helper()
+	if err := os.WriteFile(c.path(name+".tmp"), []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.Rename(c.path(name+".tmp"), c.path(name)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// publish writes the list of workers.
+func (c *cell) publish() {
+	c.t.Helper()
+	type entry struct {
+		ID       string `json:"id"`
+		Endpoint string `json:"endpoint"`
+	}
+	list := struct {
+		Size    int     `json:"size"`
+		Workers []entry `json:"workers"`
+	}{Size: c.size}
+	for _, w := range c.workers {
+		list.Workers = append(list.Workers, entry{w.id, "http://" + w.addr})
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.write("workers.json", string(b))
+}
+
+// worker returns the one of that id.
+func (c *cell) worker(id string) *worker {
+	c.t.Helper()
+	for _, w := range c.workers {
+		if w.id == id {
+			return w
+		}
+	}
+	c.t.Fatalf("no worker %q", id)
+	return nil
+}
+
+// args are the settings of a gateway of the cell, with what more says last.
+func (c *cell) args(more ...string) []string {
+	return append([]string{"--cell", "cell-001", "--routers", "127.0.0.0/8", "--workers-file", c.path("workers.json"), "--workers-every", "20ms",
+		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain-wait", "0", "--drain-spread", "0", "--drain-timeout", "5s"}, more...)
+}
+
+// A process is a gateway that runs in this one.
+type process struct {
+	t      testing.TB
+	log    *lines
+	listen []string
+	admin  string
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// start runs a gateway until the test ends.
+func (c *cell) start(args ...string) *process {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{t: c.t, log: newLines(), cancel: cancel, done: make(chan error, 1)}
+	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
+	var line struct {
+		Listen []string `json:"listen"`
+		Admin  string   `json:"admin"`
+	}
+	p.log.await(c.t, "gateway starts", &line)
+	p.listen, p.admin = line.Listen, "http://"+line.Admin
+	c.t.Cleanup(func() { cancel(); <-p.done })
+	p.eventually("the gateway to be ready", func() error {
+		if status, body := p.get(p.admin+"/readyz", ""); status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
+	return p
+}
+
+// end has the gateway stop, and returns what Run returned.
+func (p *process) end() error {
+	p.cancel()
+	err := <-p.done
+	p.done <- err
+	return err
+}
+
+func (p *process) eventually(what string, check func() error) {
+	p.t.Helper()
+	var err error
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = check(); err == nil {
+			return
+		}
+	}
+	p.t.Fatalf("waiting for %s: %v\n%s", what, err, p.log)
+}
+
+// get asks for a URL as a router would for that tenant. The status is 0 if there
+// was no answer.
+func (p *process) get(url, tenant string) (status int, body string) {
+	p.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Close = true
+	if tenant != "" {
+		req.Header.Set(guard.CellHeader, "cell-001")
+		req.Header.Set(guard.EpochHeader, "1.1")
+		req.Header.Set(guard.KeyHeader, tenant)
+		req.Header.Set(guard.TenantHeader, tenant)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(b)
+}
+
+// hand asks for a tenant's hand: the ids of its members in order.
+func (p *process) hand(tenant string) (ids []string, s Status) {
+	p.t.Helper()
+	status, body := p.get(p.admin+"/hands?tenant="+tenant, "")
+	if status != http.StatusOK {
+		p.t.Fatalf("/hands: %d %s", status, body)
+	}
+	if err := json.Unmarshal([]byte(body), &s); err != nil {
+		p.t.Fatalf("/hands: %v\n%s", err, body)
+	}
+	for _, m := range s.Tenants[0].Members {
+		ids = append(ids, m.ID)
+	}
+	return ids, s
+}
+
+// wantServed fails unless tenant's requests are answered, all by members of ids.
+func (p *process) wantServed(tenant string, ids []string) {
+	p.t.Helper()
+	for range 10 {
+		status, body := p.get(p.listen[0]+"/", tenant)
+		id, who, _ := strings.Cut(body, " ")
+		if status != http.StatusOK || who != tenant || !strings.Contains(" "+strings.Join(ids, " ")+" ", " "+id+" ") {
+			p.t.Errorf("a request of %s is answered %d %q, want by one of %v", tenant, status, body, ids)
+		}
+	}
+}
+
+// tenantWith returns a tenant whose hand holds all of these workers.
+func (p *process) tenantWith(size int, ids ...string) string {
+	p.t.Helper()
+next:
+	for i := range 1000 {
+		name := fmt.Sprintf("tenant-%d", i)
+		hand, _ := p.hand(name)
+		if len(hand) != size {
+			p.t.Fatalf("the hand of %s is %v", name, hand)
+		}
+		for _, id := range ids {
+			if !strings.Contains(" "+strings.Join(hand, " ")+" ", " "+id+" ") {
+				continue next
+			}
+		}
+		return name
+	}
+	p.t.Fatalf("no tenant has %v in its hand", ids)
+	return ""
+}
+
+// lines collects a log in JSON and wakes who waits for a line.
+type lines struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	changed chan struct{}
+}
+
+func newLines() *lines { return &lines{changed: make(chan struct{})} }
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// await waits for a line with that message and reads it into into.
+func (l *lines) await(t testing.TB, msg string, into any) {
+	t.Helper()
+	end := time.After(15 * time.Second)
+	for {
+		l.mu.Lock()
+		text, changed := l.b.String(), l.changed
+		l.mu.Unlock()
+		for line := range strings.Lines(text) {
+			var head struct {
+				Msg string `json:"msg"`
+			}
+			if json.Unmarshal([]byte(line), &head) == nil && head.Msg == msg {
+				if into != nil {
+					if err := json.Unmarshal([]byte(line), into); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-end:
+			t.Fatalf("no line %q in the log:\n%s", msg, text)
+		}
+	}
+}
+
+var errNotYet = errors.New("not yet")

@@ -1,0 +1,92 @@
+package gatewayd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/serving"
+	"github.com/cellway/cellway/internal/telemetry"
+)
+
+// Main runs cellway-gateway with args, which lack the program's name, until ctx
+// ends, and returns its exit code: 0, or 1 with the reason on stderr, or
+// [boot.Hung] if nobody reads what was asked for any more.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return boot.Exit("cellway-gateway", Run(ctx, args, stdout, stderr), stderr)
+}
+
+// WithSignals returns a context that ends at the first interrupt or SIGTERM; a
+// second one ends the process. See [boot.WithSignals].
+func WithSignals(parent context.Context) (ctx context.Context, stop func()) {
+	return boot.WithSignals(parent)
+}
+
+// Run is [Main] with an error. The log goes to stderr, and to stdout what was
+// asked for. It returns nil when the gateway was told to stop and did so
+// cleanly.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	out := boot.NewOutput(stdout)
+	s, err := parse(args, os.Environ(), out)
+	if errors.Is(err, serving.ErrHelp) {
+		return out.Err()
+	}
+	if err != nil {
+		return err
+	}
+	build := telemetry.ReadBuild()
+	if s.version {
+		_, err := fmt.Fprintln(out, "cellway-gateway", build)
+		return err
+	}
+	defer boot.SurvivePipes()()
+	lines := boot.NewLines(stderr, telemetry.LossOn(s.logFormat))
+	defer lines.Flush(time.Second)
+	log, err := telemetry.NewLog(lines, s.logFormat, s.logLevel)
+	if err != nil {
+		return fmt.Errorf("log-format: %w", err)
+	}
+	if s.check {
+		return s.checkAll(out)
+	}
+	if err := s.validate(); err != nil {
+		return err
+	}
+	defer boot.StdLog(log)()
+	d, err := open(s, build, stdout, log)
+	if err != nil {
+		return err
+	}
+	d.lines = lines
+	return d.run(ctx)
+}
+
+// checkAll reports all that is wrong with the settings and what they name. It
+// may be called while a gateway runs with them.
+func (s *settings) checkAll(stdout io.Writer) error {
+	invalid := s.validate()
+	in, unread := s.read(slog.New(slog.DiscardHandler))
+	in.closing()
+	errs := []error{invalid, unread}
+	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
+		for _, addr := range all {
+			if _, err := net.ResolveTCPAddr("tcp", addr); err != nil && invalid == nil {
+				errs = append(errs, fmt.Errorf("%s: %w", key, err))
+			}
+		}
+	}
+	for _, doubt := range in.doubts {
+		fmt.Fprintf(stdout, "warning: %v\n", doubt)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(stdout, "ok")
+	return err
+}

@@ -1,0 +1,330 @@
+package gatewayd
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/gateway"
+	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/serving"
+)
+
+// A settings value is what flags, environment and file say.
+type settings struct {
+	check, version bool
+
+	cell        string
+	routers     serving.Prefixes
+	routerNames serving.Words
+	direct      bool
+	workers     workersFrom
+
+	listen, listenTLS     serving.Words
+	tlsCerts, tlsKeys     serving.Words
+	tlsMin                string
+	clientCA, clientCerts string
+	admin                 string
+
+	drainWait, drainTimeout, drainSpread time.Duration
+
+	tenantRate, tenantBurst       float64
+	tenantInFlight, tenantTunnels int
+	tenantLimits                  string
+
+	attempts                               int
+	timeout, tryTimeout                    time.Duration
+	retryBackoff, retryMaxBackoff          time.Duration
+	retryAfterMax                          time.Duration
+	retryDeposit, retryFloor               float64
+	retryTenantBurst, retryCellBurst       float64
+	probe                                  string
+	probeInterval, probeTimeout            time.Duration
+	probeFall, probeRise                   int
+	canary, canaryPath, canaryAsk          string
+	lookback                               time.Duration
+	remember                               int
+	http1                                  string
+	maxConnections, maxInFlight, maxFields int
+	maxHead, maxBody                       serving.Size
+	headTimeout, idleTimeout               time.Duration
+	handshakeTimeout                       time.Duration
+	noH2C                                  bool
+	name                                   string
+	explainHeaders                         bool
+
+	workerInFlight, workerPending, workerTunnels, workerIdle  int
+	workerQueueWait, workerConnect                            time.Duration
+	clientBody, streamIdle                                    time.Duration
+	breakerConnects, breakerTimeouts                          int
+	breakerBackoff, breakerMaxBackoff                         time.Duration
+	workerCA, workerCert, workerKey, workerPeer, workerSuffix string
+
+	accessLog       string
+	accessLogSample serving.Share
+	logFormat       string
+	logLevel        slog.Level
+}
+
+// flags declares all settings. The order is that of the example file.
+func (s *settings) flags(fs *flag.FlagSet) {
+	second := time.Second
+	fs.String("config", "", "`file` of settings")
+	fs.BoolVar(&s.check, "check", false, "read settings, list of workers, limits, certificates and the place of the access log, say what is wrong, and exit")
+	fs.BoolVar(&s.version, "version", false, "say which build this is, and exit")
+
+	fs.StringVar(&s.cell, "cell", "", "`id` of the cell; what was routed to another one is refused")
+	fs.Var(&s.routers, "routers", "`networks` that routers are in, with commas; only they are believed when they say whom a request is for")
+	fs.Var(&s.routerNames, "router-names", "`names` of routers in their certificates, DNS names or URIs, with commas; needs listen-tls and client-ca")
+	fs.BoolVar(&s.direct, "direct", false, "serve requests that no router sent; together they have one hand; else they get 421")
+
+	from := &s.workers
+	fs.StringVar(&from.file, "workers-file", "", "`file` of the list of workers, JSON; followed while the gateway runs")
+	fs.StringVar(&from.dns, "workers-dns", "", "`name` of the workers: host:port, each of whose addresses is one, or a name with SRV records; needs hand-size")
+	fs.StringVar(&from.url, "workers-url", "", "`URL` of the list of workers, JSON; asked again and again")
+	fs.DurationVar(&from.every, "workers-every", 0, "how often workers are looked for; 0: 2s for a file, 10s otherwise")
+	fs.StringVar(&from.keep, "workers-keep", "/var/lib/cellway-gateway/workers.json", "`file` of the last good list of workers-dns or workers-url, to start from with nobody to ask; empty: none")
+	fs.StringVar(&from.scheme, "workers-scheme", "http", "`scheme` of workers found by workers-dns: http or https")
+	fs.DurationVar(&from.forget, "workers-forget", 2*time.Minute, "how long a worker that workers-dns names no more stays in hands; longer than a restart takes; 0: it goes at once")
+	fs.IntVar(&from.size, "hand-size", 0, "`workers` in a hand, with workers-dns; a list has its own")
+	fs.StringVar(&from.saltFile, "hand-salt-file", "", "`file` of the salt of hands, with workers-dns; the same for all gateways of the cell; keep it from tenants")
+	fs.StringVar(&from.token, "workers-token", "", "`file` of the token for workers-url; read again each time")
+	fs.StringVar(&from.ca, "workers-ca", "", "`file` of the authorities of the certificate at workers-url, PEM; empty: the system's")
+	fs.StringVar(&from.cert, "workers-cert", "", "`file` of this gateway's certificate for workers-url, PEM")
+	fs.StringVar(&from.key, "workers-key", "", "`file` of the key of workers-cert, PEM")
+
+	s.listen.All = []string{":8081"}
+	fs.Var(&s.listen, "listen", "`address` for routers in cleartext, HTTP/1.1 and HTTP/2; may be given more than once; empty: none")
+	fs.Var(&s.listenTLS, "listen-tls", "`address` for routers over TLS; may be given more than once")
+	fs.Var(&s.tlsCerts, "tls-cert", "`file` of a certificate, PEM; may be given more than once, and the client's server name chooses; read again when it changes")
+	fs.Var(&s.tlsKeys, "tls-key", "`file` of the key of a tls-cert, PEM; as many, in the same order")
+	fs.StringVar(&s.tlsMin, "tls-min", "1.2", "lowest `version` of TLS that routers may use: 1.2 or 1.3")
+	fs.StringVar(&s.clientCA, "client-ca", "", "`file` of the authorities of routers' certificates, PEM; read again when it changes; empty: none is asked for")
+	fs.StringVar(&s.clientCerts, "client-certs", "require", "who must show a certificate over TLS if client-ca is set: require (everybody), or verify (whoever has one)")
+	fs.StringVar(&s.admin, "admin", "127.0.0.1:9091", "`address` for /metrics, /livez, /readyz and /hands; keep it away from clients")
+
+	fs.DurationVar(&s.drainWait, "drain-wait", 5*second, "after a signal to stop: how long to serve on while readiness fails, so that routers take notice")
+	fs.DurationVar(&s.drainTimeout, "drain-timeout", 60*second, "after drain-wait: how long what is under way may take to end")
+	fs.DurationVar(&s.drainSpread, "drain-spread", 5*second, "after drain-wait: over how long tunnels are ended, so that not all clients come back at once")
+
+	fs.Float64Var(&s.tenantRate, "tenant-rate", 0, "`requests` a second that one tenant may send for ever; more are refused with 429; 0: no limit")
+	fs.Float64Var(&s.tenantBurst, "tenant-burst", 0, "`requests` that one tenant may send at once after a pause; 0: tenant-rate, at least 1")
+	fs.IntVar(&s.tenantInFlight, "tenant-in-flight", 256, "requests of one tenant at a time; more are refused with 429; 0: no limit")
+	fs.IntVar(&s.tenantTunnels, "tenant-tunnels", 1024, "upgraded connections of one tenant at a time; 0: no limit")
+	fs.StringVar(&s.tenantLimits, "tenant-limits", "", "`file` of tenants to whom other limits apply, JSON; read at the start")
+
+	fs.IntVar(&s.attempts, "attempts", 0, "workers of the hand that one request may try; 0: 3, at most the hand; 1: no retries")
+	fs.DurationVar(&s.timeout, "timeout", 30*second, "how long a request waits for an answer to begin, over all attempts")
+	fs.DurationVar(&s.tryTimeout, "try-timeout", 50*time.Millisecond, "what an attempt is given at least, however quick the cell usually is")
+	fs.DurationVar(&s.retryBackoff, "retry-backoff", 50*time.Millisecond, "longest wait before the first retry; it doubles with each further one")
+	fs.DurationVar(&s.retryMaxBackoff, "retry-max-backoff", 2*second, "longest wait before any retry")
+	fs.DurationVar(&s.retryAfterMax, "retry-after-max", 5*second, "how much longer than that a worker's Retry-After may make a request wait")
+	fs.Float64Var(&s.retryDeposit, "retry-deposit", 0.1, "`retries` that each success pays for; 0: none")
+	fs.Float64Var(&s.retryTenantBurst, "retry-tenant-burst", 10, "`retries` at once that one tenant's successes of the past can pay for")
+	fs.Float64Var(&s.retryCellBurst, "retry-cell-burst", 100, "`retries` at once that the cell's successes of the past can pay for")
+	fs.Float64Var(&s.retryFloor, "retry-floor", 1, "`retries` a second that each tenant and the cell have without any success; 0: none")
+
+	fs.StringVar(&s.probe, "probe", "", "`path` that workers are asked for to see how they are, such as /healthz; empty: they are not asked")
+	fs.DurationVar(&s.probeInterval, "probe-interval", 5*second, "time between two probes of a worker")
+	fs.DurationVar(&s.probeTimeout, "probe-timeout", second, "how long a worker may take for a probe")
+	fs.IntVar(&s.probeFall, "probe-fall", 3, "failed probes in a row after which a worker is asked last")
+	fs.IntVar(&s.probeRise, "probe-rise", 2, "good probes in a row after which it is asked as before")
+	fs.StringVar(&s.canary, "canary", "", "`tenant` that nobody is: its requests go to each worker in turn; empty: there is none")
+	fs.StringVar(&s.canaryPath, "canary-path", "/cellway/canary", "`path` that the gateway answers the canary itself, after it has asked the worker")
+	fs.StringVar(&s.canaryAsk, "canary-ask", "", "`path` that the worker is asked for then; empty: that of probe, or /")
+
+	fs.DurationVar(&s.lookback, "lookback", 10*time.Minute, "how long after a change of the list members of a tenant's former hand may stand in for new ones that have never answered; 0: never")
+	fs.IntVar(&s.remember, "remember", 65_536, "tenants that are remembered at most, with their budgets")
+
+	fs.StringVar(&s.http1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the gateway's own, or net/http, Go's; HTTP/2 is net/http's in any case")
+	fs.IntVar(&s.maxConnections, "max-connections", 0, "connections from routers at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
+	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
+	s.maxHead = 64 << 10
+	fs.Var(&s.maxHead, "max-head", "`bytes` of a request's head")
+	fs.IntVar(&s.maxFields, "max-fields", 256, "fields in a request's head")
+	fs.Var(&s.maxBody, "max-body", "`bytes` of a request's body; 0: no limit")
+	fs.DurationVar(&s.headTimeout, "head-timeout", 10*second, "how long a request's head may take")
+	fs.DurationVar(&s.idleTimeout, "idle-timeout", 75*second, "how long a connection may be silent between requests")
+	fs.DurationVar(&s.handshakeTimeout, "handshake-timeout", 10*second, "how long a TLS handshake may take")
+	fs.BoolVar(&s.noH2C, "no-h2c", false, "refuse HTTP/2 in cleartext")
+	fs.StringVar(&s.name, "name", "cellway-gateway", "what the gateway calls itself in Proxy-Status and Via")
+	fs.BoolVar(&s.explainHeaders, "explain-headers", false, "tell in answers, by X-Cell-Hand, X-Cell-Worker and X-Cell-Attempt, who answered; routers let them through only with their own explain-headers")
+
+	fs.IntVar(&s.workerInFlight, "worker-in-flight", defaultWorkerInFlight, "requests to one worker at a time; above tenant-in-flight, or one tenant fills its hand for others")
+	fs.IntVar(&s.workerPending, "worker-pending", defaultWorkerPending, "requests that wait for a place in one worker at a time; 0: none waits")
+	fs.DurationVar(&s.workerQueueWait, "worker-queue-wait", 250*time.Millisecond, "how long a request waits for a place")
+	fs.IntVar(&s.workerTunnels, "worker-tunnels", 4096, "tunnels to one worker at a time")
+	fs.IntVar(&s.workerIdle, "worker-idle-connections", 64, "unused connections kept for one worker")
+	fs.DurationVar(&s.workerConnect, "worker-connect-timeout", 250*time.Millisecond, "how long connecting to a worker may take")
+	fs.DurationVar(&s.clientBody, "client-body-timeout", 30*second, "how long a client may be silent in the middle of a body")
+	fs.DurationVar(&s.streamIdle, "stream-idle-timeout", 10*time.Minute, "how long an answer or a tunnel may be silent")
+	fs.IntVar(&s.breakerConnects, "breaker-connects", 5, "failed connects in a row that open a worker's breaker")
+	fs.IntVar(&s.breakerTimeouts, "breaker-timeouts", 4, "late answers, of at least two tenants, that open a worker's breaker")
+	fs.DurationVar(&s.breakerBackoff, "breaker-backoff", 500*time.Millisecond, "how long a breaker is open at first")
+	fs.DurationVar(&s.breakerMaxBackoff, "breaker-max-backoff", 15*second, "how long a breaker is open at most")
+	fs.StringVar(&s.workerCA, "worker-ca", "", "`file` of the authorities of workers' certificates, PEM; empty: the system's; read again when it changes")
+	fs.StringVar(&s.workerCert, "worker-cert", "", "`file` of this gateway's certificate for workers, PEM; read again when it changes")
+	fs.StringVar(&s.workerKey, "worker-key", "", "`file` of the key of worker-cert, PEM")
+	fs.StringVar(&s.workerPeer, "worker-peer", "worker", "what `name` a worker's certificate must hold: worker (its id), host, or either")
+	fs.StringVar(&s.workerSuffix, "worker-peer-suffix", "", "`domain` that follows the worker's id in its certificate")
+
+	fs.StringVar(&s.accessLog, "access-log", "", "`file` of the access log, one JSON object a line; - is standard output; empty: none; opened again on SIGHUP")
+	s.accessLogSample = 1
+	fs.Var(&s.accessLogSample, "access-log-sample", "`share`, 0 to 1, of the requests that went well that are logged; others always are")
+	fs.StringVar(&s.logFormat, "log-format", "auto", "json, text, or auto: text on a terminal and otherwise json")
+	fs.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+}
+
+// program is how a gateway is called.
+var program = serving.Program{
+	Name: "cellway-gateway", Env: "CELLWAY_GATEWAY", Topics: topics, Required: []string{"cell"},
+	Help: "A gateway: the front door of one cell. It deals each tenant a hand of the cell's workers, and tries\nno other ones.\n\n" +
+		"Usage:\n  cellway-gateway [settings]\n\n" +
+		"Examples:\n  cellway-gateway --config /etc/cellway/gateway.conf --check\n" +
+		"  cellway-gateway --cell cell-001 --routers 10.0.0.0/8 --workers-file workers.json\n\n" +
+		"Each setting is also a line \"name value\" of the file of --config, and a variable (CELLWAY_GATEWAY_CELL)\nof the environment. The command line stands before the environment, and that before the file.\n\n",
+}
+
+// topics order the settings for those who read them, those first that a gateway
+// can't be without.
+var topics = []boot.Topic{
+	{Title: "The cell", Settings: []string{"cell", "routers", "router-names", "direct"}},
+	{Title: "Workers (workers-file, workers-dns or workers-url must be given)", Settings: []string{"workers-file", "workers-dns", "workers-url", "workers-every", "workers-keep",
+		"hand-size", "hand-salt-file", "workers-scheme", "workers-forget", "workers-token", "workers-ca", "workers-cert", "workers-key"}},
+	{Title: "Addresses", Settings: []string{"listen", "listen-tls", "tls-cert", "tls-key", "tls-min", "client-ca", "client-certs", "admin"}},
+	{Title: "This run", Settings: []string{"config", "check", "version"}},
+	{Title: "Tenants", Settings: []string{"tenant-rate", "tenant-burst", "tenant-in-flight", "tenant-tunnels", "tenant-limits", "remember"}},
+	{Title: "Retries", Settings: []string{"attempts", "timeout", "try-timeout", "retry-backoff", "retry-max-backoff", "retry-after-max", "retry-deposit",
+		"retry-tenant-burst", "retry-cell-burst", "retry-floor", "lookback"}},
+	{Title: "Health", Settings: []string{"probe", "probe-interval", "probe-timeout", "probe-fall", "probe-rise", "canary", "canary-path", "canary-ask"}},
+	{Title: "Requests", Settings: []string{"name", "explain-headers", "no-h2c", "http1", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
+		"head-timeout", "idle-timeout", "handshake-timeout", "client-body-timeout", "stream-idle-timeout"}},
+	{Title: "Connections to workers", Settings: []string{"worker-in-flight", "worker-pending", "worker-queue-wait", "worker-tunnels", "worker-idle-connections",
+		"worker-connect-timeout", "breaker-connects", "breaker-timeouts", "breaker-backoff", "breaker-max-backoff",
+		"worker-ca", "worker-cert", "worker-key", "worker-peer", "worker-peer-suffix"}},
+	{Title: "The end", Settings: []string{"drain-wait", "drain-timeout", "drain-spread"}},
+	{Title: "Logs", Settings: []string{"access-log", "access-log-sample", "log-format", "log-level"}},
+}
+
+// parse reads settings from args, environment and file.
+func parse(args, environ []string, stdout io.Writer) (*settings, error) {
+	s := &settings{}
+	if err := program.Parse(s.flags, args, environ, stdout); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// peers are the values of worker-peer.
+var peers = map[string]gateway.PeerName{"worker": gateway.PeerIsWorker, "host": gateway.PeerIsHost, "either": gateway.PeerIsEither}
+
+// validate finds what is wrong with the settings alone, all of it.
+func (s *settings) validate() error {
+	var errs []error
+	bad := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if s.cell == "" {
+		bad("cell", "no id is given; it is that of the cell in the map")
+	} else if err := cellway.CellID(s.cell).Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("cell: %w", err))
+	}
+	if len(s.routers)+len(s.routerNames.All) == 0 {
+		bad("routers", "neither networks nor router-names are given; without them nobody is believed, and every request refused")
+	}
+	if len(s.routerNames.All) > 0 && (s.clientCA == "" || len(s.listenTLS.All) == 0) {
+		bad("router-names", "they are in certificates; that needs listen-tls and client-ca")
+	}
+	if s.clientCA != "" && len(s.listenTLS.All) == 0 {
+		bad("client-ca", "certificates are shown over TLS only; that needs listen-tls")
+	}
+	if s.clientCerts != "require" && s.clientCerts != "verify" {
+		bad("client-certs", "%q is neither require nor verify", s.clientCerts)
+	}
+	s.workers.validate(bad)
+	if len(s.listen.All)+len(s.listenTLS.All) == 0 {
+		bad("listen", "neither listen nor listen-tls has an address")
+	}
+	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
+		for _, a := range all {
+			if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
+				bad(key, "%q is not host:port or :port", a)
+			}
+		}
+	}
+	if len(s.tlsCerts.All) != len(s.tlsKeys.All) {
+		bad("tls-key", "%d keys for %d certificates", len(s.tlsKeys.All), len(s.tlsCerts.All))
+	}
+	if len(s.listenTLS.All) > 0 && len(s.tlsCerts.All) == 0 {
+		bad("tls-cert", "listen-tls needs a certificate")
+	}
+	if s.http1 != "engine" && s.http1 != "net/http" {
+		bad("http1", "%q is neither engine nor net/http", s.http1)
+	}
+	if s.tlsMin != "1.2" && s.tlsMin != "1.3" {
+		bad("tls-min", "%q is neither 1.2 nor 1.3", s.tlsMin)
+	}
+	if (s.workerCert == "") != (s.workerKey == "") {
+		bad("worker-key", "worker-cert and worker-key go together; one is missing")
+	}
+	if _, ok := peers[s.workerPeer]; !ok {
+		bad("worker-peer", "%q is not worker, host or either", s.workerPeer)
+	}
+	s.validateNumbers(bad)
+	if err := errors.Join(errs...); err != nil {
+		return boot.UsageError{Err: err}
+	}
+	return nil
+}
+
+// validateNumbers holds numbers and durations against their bounds.
+func (s *settings) validateNumbers(bad func(key, format string, args ...any)) {
+	for key, n := range map[string]int{"max-connections": s.maxConnections, "max-in-flight": s.maxInFlight, "worker-pending": s.workerPending,
+		"tenant-in-flight": s.tenantInFlight, "tenant-tunnels": s.tenantTunnels, "attempts": s.attempts} {
+		if n < 0 {
+			bad(key, "%d is below 0", n)
+		}
+	}
+	for key, n := range map[string]int{"max-fields": s.maxFields, "worker-in-flight": s.workerInFlight, "worker-tunnels": s.workerTunnels,
+		"worker-idle-connections": s.workerIdle, "breaker-connects": s.breakerConnects, "breaker-timeouts": s.breakerTimeouts,
+		"probe-fall": s.probeFall, "probe-rise": s.probeRise, "remember": s.remember} {
+		if n < 1 {
+			bad(key, "%d is below 1", n)
+		}
+	}
+	for key, n := range map[string]float64{"tenant-rate": s.tenantRate, "tenant-burst": s.tenantBurst, "retry-deposit": s.retryDeposit, "retry-floor": s.retryFloor} {
+		if !(n >= 0 && n <= 1e12) {
+			bad(key, "%v is not a number from 0 on", n)
+		}
+	}
+	for key, n := range map[string]float64{"retry-tenant-burst": s.retryTenantBurst, "retry-cell-burst": s.retryCellBurst} {
+		if !(n >= 1 && n <= 1e12) {
+			bad(key, "%v is not a number from 1 on", n)
+		}
+	}
+	for key, d := range map[string]time.Duration{"drain-wait": s.drainWait, "drain-timeout": s.drainTimeout, "drain-spread": s.drainSpread, "lookback": s.lookback} {
+		if d < 0 {
+			bad(key, "%v is below 0", d)
+		}
+	}
+	for key, d := range map[string]time.Duration{"head-timeout": s.headTimeout, "idle-timeout": s.idleTimeout,
+		"handshake-timeout": s.handshakeTimeout, "timeout": s.timeout, "try-timeout": s.tryTimeout, "retry-backoff": s.retryBackoff,
+		"retry-max-backoff": s.retryMaxBackoff, "retry-after-max": s.retryAfterMax, "probe-interval": s.probeInterval, "probe-timeout": s.probeTimeout,
+		"worker-connect-timeout": s.workerConnect, "worker-queue-wait": s.workerQueueWait, "client-body-timeout": s.clientBody,
+		"stream-idle-timeout": s.streamIdle, "breaker-backoff": s.breakerBackoff, "breaker-max-backoff": s.breakerMaxBackoff} {
+		if d <= 0 {
+			bad(key, "%v is not above 0", d)
+		}
+	}
+	if s.breakerMaxBackoff < s.breakerBackoff {
+		bad("breaker-max-backoff", "%v is below breaker-backoff, %v", s.breakerMaxBackoff, s.breakerBackoff)
+	}
+	if s.retryMaxBackoff < s.retryBackoff {
+		bad("retry-max-backoff", "%v is below retry-backoff, %v", s.retryMaxBackoff, s.retryBackoff)
+	}
+}

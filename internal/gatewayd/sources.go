@@ -1,0 +1,187 @@
+package gatewayd
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/gateway"
+	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/regular"
+)
+
+// A workersFrom says where the list of workers comes from: exactly one of file,
+// dns and url.
+type workersFrom struct {
+	file, dns, url string
+	every          time.Duration // 0: the source's own
+	keep           string        // the file of the last good list of dns and url
+
+	scheme   string // of endpoints found by dns
+	size     int    // of a hand, with dns
+	saltFile string // of the hands, with dns
+	forget   time.Duration
+
+	token, ca, cert, key string // for url
+}
+
+// maxSalt is the size in bytes of the longest salt.
+const maxSalt = 4096
+
+// validate sees that there is one source, with what it needs.
+func (f *workersFrom) validate(bad func(key, format string, args ...any)) {
+	n := 0
+	for _, one := range []string{f.file, f.dns, f.url} {
+		if one != "" {
+			n++
+		}
+	}
+	if n != 1 {
+		bad("workers-file", "give exactly one of workers-file, workers-dns and workers-url; %d are given", n)
+	}
+	if f.every < 0 {
+		bad("workers-every", "%v is below 0", f.every)
+	}
+	if f.dns != "" {
+		if _, _, err := f.name(); err != nil {
+			bad("workers-dns", "%v", err)
+		}
+		if f.size < 1 {
+			bad("hand-size", "workers-dns needs the size of a hand, 1 or more")
+		}
+		if f.scheme != "http" && f.scheme != "https" {
+			bad("workers-scheme", "%q is neither http nor https", f.scheme)
+		}
+	}
+	if f.forget < 0 {
+		bad("workers-forget", "%v is below 0", f.forget)
+	}
+	if f.url == "" && f.token+f.ca+f.cert+f.key != "" {
+		bad("workers-token", "workers-token, workers-ca, workers-cert and workers-key are for workers-url, which is not given")
+	}
+	if (f.cert == "") != (f.key == "") {
+		bad("workers-key", "workers-cert and workers-key go together; one is missing")
+	}
+	if f.dns == "" && (f.size != 0 || f.saltFile != "") {
+		bad("hand-size", "a list has its own size and salt; hand-size and hand-salt-file are for workers-dns, which is not given")
+	}
+}
+
+// name returns the name to look up, and its port: 0 for one of SRV records.
+func (f *workersFrom) name() (host string, port uint16, err error) {
+	if !strings.Contains(f.dns, ":") {
+		return f.dns, 0, nil
+	}
+	host, digits, err := net.SplitHostPort(f.dns)
+	if err != nil {
+		return "", 0, fmt.Errorf("%q is neither host:port nor a name with SRV records", f.dns)
+	}
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || n == 0 || host == "" {
+		return "", 0, fmt.Errorf("%q is neither host:port nor a name with SRV records", f.dns)
+	}
+	return host, uint16(n), nil
+}
+
+// open returns the source, what must be closed in the end, and what is doubtful
+// about it.
+func (f *workersFrom) open(log *slog.Logger) (source gateway.Source, closing func(), doubts []error, err error) {
+	closing = func() {}
+	if f.file == "" {
+		if err := f.checkKeep(); err != nil {
+			return nil, closing, nil, err
+		}
+	}
+	switch {
+	case f.file != "":
+		file, err := gateway.OpenFile(gateway.FileConfig{Path: f.file, Every: f.every, Log: log})
+		if err != nil {
+			return nil, closing, nil, fmt.Errorf("workers-file: %w", err)
+		}
+		return file, closing, nil, nil
+	case f.dns != "":
+		source, err = f.openNames(log)
+		return source, closing, nil, err
+	case f.url != "":
+		return f.openURL(log)
+	}
+	return nil, closing, nil, fmt.Errorf("workers-file: there is no source of workers: %w", cellway.ErrInvalid)
+}
+
+func (f *workersFrom) openNames(log *slog.Logger) (gateway.Source, error) {
+	host, port, err := f.name()
+	if err != nil {
+		return nil, fmt.Errorf("workers-dns: %w: %w", err, cellway.ErrInvalid)
+	}
+	cfg := gateway.NamesConfig{Name: host, Port: port, Scheme: f.scheme, Size: f.size, Every: f.every, ForgetAfter: orNone(f.forget), Keep: f.keep, Log: log}
+	if f.saltFile != "" {
+		b, err := regular.Read(f.saltFile, maxSalt)
+		if err != nil {
+			return nil, fmt.Errorf("hand-salt-file: %w", err)
+		}
+		cfg.Salt = strings.TrimSpace(string(b))
+	}
+	names, err := gateway.NewNames(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("workers-dns: %w", err)
+	}
+	return names, nil
+}
+
+func (f *workersFrom) openURL(log *slog.Logger) (source gateway.Source, closing func(), doubts []error, err error) {
+	closing = func() {}
+	creds, err := feed.NewCredentials(feed.CredentialsConfig{TokenFile: f.token, CAFile: f.ca, CertFile: f.cert, KeyFile: f.key})
+	if err != nil {
+		return nil, closing, nil, fmt.Errorf("workers-url: %w", err)
+	}
+	if f.token != "" && inTheClear(f.url) {
+		doubts = append(doubts, fmt.Errorf("workers-url: the token goes to %s in the clear, where whoever stands between can read it; use https://", f.url))
+	}
+	client := &http.Client{Transport: creds, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	list, err := gateway.NewURL(gateway.URLConfig{URL: f.url, Every: f.every, Keep: f.keep, Client: client, Log: log,
+		Authorize: func(r *http.Request) error { r.Header.Set("User-Agent", "cellway-gateway"); return nil }})
+	if err != nil {
+		creds.Close()
+		return nil, closing, nil, fmt.Errorf("workers-url: %w", err)
+	}
+	return list, creds.Close, doubts, nil
+}
+
+// checkKeep sees that the last good list has a folder: without one it could not
+// be kept, and that would be noticed on a bad day only.
+func (f *workersFrom) checkKeep() error {
+	if f.keep == "" {
+		return nil
+	}
+	info, err := os.Stat(filepath.Dir(f.keep))
+	switch {
+	case err != nil:
+		return fmt.Errorf("workers-keep: the folder of %s must exist: %w", f.keep, err)
+	case !info.IsDir():
+		return fmt.Errorf("workers-keep: %s is no folder: %w", filepath.Dir(f.keep), cellway.ErrInvalid)
+	}
+	if info, err := os.Stat(f.keep); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("workers-keep: %s is no file: %w", f.keep, fs.ErrInvalid)
+	}
+	return nil
+}
+
+// inTheClear reports whether a token for that URL can be read on the way.
+func inTheClear(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback())
+}
