@@ -102,8 +102,19 @@ func (h *HTTP) do(ctx context.Context, method, path string, body []byte) (*http.
 	if why == "" && (resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusGatewayTimeout) {
 		err = errGateway
 	}
-	return nil, fmt.Errorf("%s %s%s: %s%s: %w", method, h.base, path, resp.Status, why, err)
+	return nil, &answerError{fmt.Sprintf("%s %s%s: %s%s", method, h.base, path, resp.Status, why), err}
 }
+
+// An answerError is an answer that is no success. Its kind adds nothing for
+// people.
+type answerError struct {
+	text string
+	kind error
+}
+
+func (e *answerError) Error() string { return e.text }
+
+func (e *answerError) Unwrap() error { return e.kind }
 
 // errGateway is wrapped by the error of an answer that comes from what stands
 // before a control plane, and says that this is not there.

@@ -48,7 +48,7 @@ func (s *Store) RouterID() string {
 		return id // what is there may be read the next time
 	}
 	if err = s.putSmall(idName, []byte(id+"\n")); err != nil {
-		s.trouble.note(s.log, "write router id", err)
+		s.trouble.note(s.log, "write router id", fmt.Errorf("%w; until it can be written the router has another name after each start, unless router-id gives it one", err))
 	}
 	return id
 }
