@@ -1,4 +1,4 @@
-// Package hand says which member of a hand is asked, and whether another one is.
+// Package hand says which member of a hand is to be asked next, if any.
 //
 // Whoever sends a tenant's requests to the workers of its hand (package shuffle)
 // has to choose one, to try another when it fails, and to know when to stop: or
