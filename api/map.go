@@ -27,7 +27,8 @@ type MapStatus struct {
 	Waiting      int             `json:"waiting"` // accepted changes that no version contains yet
 	Routers      Waited          `json:"routers"` // against the newest version
 	SigningKeys  []string        `json:"signing_keys,omitempty"`
-	Restore      *RestoreState   `json:"restore,omitempty"` // while a restore waits for a person
+	BackupAt     time.Time       `json:"backup_at,omitzero"` // when the last backup of the store was made; left out if none is known
+	Restore      *RestoreState   `json:"restore,omitempty"`  // while a restore waits for a person
 }
 
 // A RestoreState is a control plane that waits for a person: it was restored

@@ -25,6 +25,7 @@ type overview struct {
 	Cells        []overviewCell      `json:"cells"`             // without the retired
 	Tenants      int                 `json:"tenants"`
 	Routers      map[string][]string `json:"routers"` // ids by state: up_to_date, behind, refuses, silent
+	BackupAt     time.Time           `json:"backup_at,omitzero"` // the last one; left out if none is known
 	Alarms       []alarm             `json:"alarms"`
 }
 
@@ -146,7 +147,7 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 		return overview{}, err
 	}
 	o := overview{
-		Fleet: status.Fleet, ControlPlane: cl.URL(), Restore: status.Restore,
+		Fleet: status.Fleet, ControlPlane: cl.URL(), Restore: status.Restore, BackupAt: status.BackupAt,
 		Map: overviewMap{Version: status.Version, Incarnation: status.Version.Incarnation(), Sequence: status.Version.Sequence(),
 			CreatedAt: status.CreatedAt, Keys: status.Keys, Waiting: status.Waiting},
 		States: map[string]int{}, Cells: []overviewCell{}, Routers: map[string][]string{}, Alarms: mended(alarms),
@@ -196,6 +197,12 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	f.add("cells", "%s", a.own(l.tellCells(o)))
 	f.add("tenants", "%s", plural(o.Tenants, "registered", "registered"))
 	f.add("routers", "%s", l.tellRouters(o))
+	switch {
+	case !o.BackupAt.IsZero():
+		f.add("backup", "made %s", age(now, o.BackupAt))
+	case o.Fleet != "":
+		f.add("backup", "none is known: cellway backup --out FILE")
+	}
 	f.write(a.out)
 
 	shown := slices.DeleteFunc(slices.Clone(o.Cells), func(c overviewCell) bool { return len(o.Cells) > mostPlain && c.plain() })

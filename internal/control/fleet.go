@@ -78,6 +78,9 @@ func (s *Service) PutFleet(ctx context.Context, call Call, set routemap.Settings
 		w.record("fleet.set", "fleet/"+set.Fleet, present(old, old.Revision), f)
 		return nil
 	})
+	if err == nil && !call.DryRun {
+		s.backups.fleet.Store(&f.CreatedAt)
+	}
 	return f, c, err
 }
 

@@ -43,6 +43,9 @@ func (s *Service) load(ctx context.Context) error {
 	if err := s.loadRouters(ctx); err != nil {
 		return err
 	}
+	if err := s.loadBackups(ctx); err != nil {
+		return err
+	}
 	return s.askSinks(ctx)
 }
 

@@ -47,6 +47,7 @@ type Service struct {
 	stats   *counters
 
 	lockedOut *lockedOut
+	backups   backups
 
 	// What the store holds back until a person has confirmed it, as last seen.
 	restored atomic.Pointer[Restored]

@@ -31,6 +31,8 @@ type Stats struct {
 	RoutersBehind  int // of them, that served less than the newest version when they reported
 	RoutersMissing int // that fell silent and are still expected
 
+	BackupAge time.Duration // since the last backup, or since the fleet was made if there was none; 0 without a fleet
+
 	RefusedCalls uint64 // of machines that were not let in
 	LockedOut    int    // addresses that such calls come from now
 }
@@ -58,6 +60,9 @@ func (s *Service) Stats() Stats {
 		}
 	}
 	now := time.Now()
+	if at := s.backups.since(); !at.IsZero() {
+		out.BackupAge = max(now.Sub(at), 1)
+	}
 	out.RefusedCalls, out.LockedOut = s.lockedOut.counts(now)
 	for _, r := range s.Routers() {
 		switch {

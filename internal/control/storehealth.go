@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -61,13 +60,6 @@ func (s *Service) blob(ctx context.Context, digest [32]byte) ([]byte, error) {
 	blob, err := s.store.Blob(ctx, digest)
 	s.noteStore(storeReads, err == nil, err)
 	return blob, err
-}
-
-// Backup writes a consistent copy of the store.
-func (s *Service) Backup(ctx context.Context, w io.Writer) error {
-	err := s.store.Backup(ctx, w)
-	s.noteStore(storeBackups, err == nil, err)
-	return err
 }
 
 // noteStore remembers whether the store works.

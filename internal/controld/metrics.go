@@ -100,6 +100,9 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(desc("changes_waiting", "Accepted changes that no version contains yet."), float64(stats.Waiting))
 	gauge(desc("overrides_overdue", "Overrides whose review_by has passed."), float64(stats.Overdue))
 	gauge(desc("addresses_locked_out", "Addresses whose calls for maps or reports are refused, for want of a token that may."), float64(stats.LockedOut))
+	if stats.BackupAge > 0 {
+		gauge(desc("backup_age_seconds", "Time since the last backup by the API was made, or since the fleet was if there was none."), stats.BackupAge.Seconds())
+	}
 	halted := 0.0
 	if stats.Halted {
 		halted = 1

@@ -37,7 +37,7 @@ func (s *Server) mapStatus(q *request) (*answer, error) {
 			out.SigningKeys = append(out.SigningKeys, string(sig.Key))
 		}
 	}
-	out.Waiting = s.service.Stats().Waiting
+	out.Waiting, out.BackupAt = s.service.Stats().Waiting, s.service.LastBackup()
 	out.Routers = reach(s.service.Reach(out.Version))
 	out.Routers.Version = out.Version
 	st, err := s.service.RestoreState(q.Context())

@@ -1,0 +1,89 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/store"
+)
+
+// kindBackup is the kind of the one record of when the last backup was made.
+const kindBackup = "backup"
+
+type backupRecord struct {
+	At time.Time `json:"at"`
+}
+
+// backups knows how old the last backup is.
+type backups struct {
+	last  atomic.Pointer[time.Time] // when it was made; nil: none is known
+	fleet atomic.Pointer[time.Time] // when the fleet was; nil: there is none
+}
+
+// since returns from when on everything would be lost with the store: the last
+// backup, or the fleet's first day if there was none. It is zero without a fleet.
+func (b *backups) since() time.Time {
+	if at := b.last.Load(); at != nil {
+		return *at
+	}
+	if at := b.fleet.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// Backup writes a consistent copy of the store, and remembers when.
+func (s *Service) Backup(ctx context.Context, w io.Writer) error {
+	now := time.Now().UTC()
+	err := s.store.Backup(ctx, w)
+	s.noteStore(storeBackups, err == nil, err)
+	if err != nil {
+		return err
+	}
+	s.backups.last.Store(&now)
+	// The copy is made, whether or not that can be written down.
+	if err := s.update(ctx, func(tx store.Tx) error {
+		rev := cellway.Revision(0)
+		if old, err := tx.Get(kindBackup, only); err == nil {
+			rev = old.Revision
+		} else if !errors.Is(err, cellway.ErrNotFound) {
+			return err
+		}
+		_, err := put(tx, kindBackup, only, rev, backupRecord{now})
+		return err
+	}); err != nil {
+		s.log.WarnContext(ctx, "backup made, and not noted: its age is lost with this process", "error", err)
+	}
+	return nil
+}
+
+// LastBackup returns when the last backup was made, zero if none is known.
+func (s *Service) LastBackup() time.Time {
+	if at := s.backups.last.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// loadBackups reads when the last backup was made.
+func (s *Service) loadBackups(ctx context.Context) error {
+	return s.view(ctx, func(tx store.Tx) error {
+		switch b, err := get(tx, kindBackup, only, func(*backupRecord, cellway.Revision) {}); {
+		case err == nil:
+			s.backups.last.Store(&b.At)
+		case !errors.Is(err, cellway.ErrNotFound):
+			return err
+		}
+		switch f, err := getFleet(tx); {
+		case err == nil:
+			s.backups.fleet.Store(&f.CreatedAt)
+		case !errors.Is(err, cellway.ErrNotFound):
+			return err
+		}
+		return nil
+	})
+}
