@@ -85,7 +85,7 @@ func newConformer(t *testing.T, w way, config func(*Config), with func(*routemap
 		c.swap(with)
 	}
 	k := engine.NewChecker(engine.CheckerConfig{
-		MaxHead: 2048, MaxFields: 20, HeadTimeout: 150 * time.Millisecond,
+		MaxHead: 2048, MaxFields: 20, HeadTimeout: cfg.Cells.Timeouts.ClientBody,
 		Answer: func(w http.ResponseWriter, r *http.Request, why engine.Reason) {
 			rt.Refuse(w, r, why.Code(), why.Detail())
 		},
