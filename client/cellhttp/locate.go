@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/cellway/cellway"
 )
@@ -54,6 +55,31 @@ func (t *Transport) ask(ctx context.Context, k *known) error {
 	}
 	t.learn(k, p)
 	return nil
+}
+
+// refused asks the control plane after p refused k. All requests that are
+// refused at once ask once. An answer that is nothing new is not asked for again within
+// a second, however often a cell refuses what the map says is its own.
+func (t *Transport) refused(ctx context.Context, k *known, p *settled) {
+	if t.cfg.Locate == nil {
+		k.due.Store(0) // for the router to be asked
+		return
+	}
+	select {
+	case k.asking <- struct{}{}:
+		defer func() { <-k.asking }()
+	case <-ctx.Done():
+		return
+	}
+	if k.place.Load() != p || t.now() < t.deaf.Load() || t.now() < k.vain.Load() {
+		return
+	}
+	if err := t.ask(ctx, k); err != nil {
+		t.log.Warn("a cell refused a key, and the control plane can't tell where it is", "key", k.key, "cell", p.Cell, "error", err)
+	}
+	if k.place.Load() == p {
+		k.vain.Store(t.now() + int64(time.Second))
+	}
 }
 
 // check asks again beside the requests, if it is time to. A question that fails

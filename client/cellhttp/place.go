@@ -46,7 +46,8 @@ type known struct {
 	due      atomic.Int64  // when to look again
 	checking atomic.Bool   // somebody does
 	turn     atomic.Uint32 // of the endpoints
-	asking   chan struct{} // holds one token, for the first question
+	asking   chan struct{} // holds one token, for a question that requests wait for
+	vain     atomic.Int64  // until when a refusal is no reason to ask
 
 	mu sync.Mutex // held to replace place
 }

@@ -147,12 +147,7 @@ func (c *call) elsewhere(p *settled, h http.Header) *settled {
 	moved := cellway.CellID(h.Get(MovedHeader))
 	known := moved.Validate() == nil && moved != p.Cell && epoch >= p.Epoch && t.settle(k, moved, epoch)
 	if !known {
-		k.due.Store(0)
-		if t.cfg.Locate != nil && t.now() >= t.deaf.Load() {
-			if err := t.ask(c.req.Context(), k); err != nil {
-				t.log.Warn("a cell refused a key, and the control plane can't tell where it is", "key", k.key, "cell", p.Cell, "error", err)
-			}
-		}
+		t.refused(c.req.Context(), k, p)
 	}
 	if now := k.place.Load(); now != p {
 		return now
