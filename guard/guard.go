@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
 
 	"github.com/cellway/cellway"
 )
@@ -120,21 +119,34 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // strip removes the router's headers, and what looks like them to a server
-// that keeps fields in environment variables: there all bytes but letters and
-// digits are one.
+// that keeps fields in environment variables.
 func strip(h http.Header) {
 	for name := range h {
-		plain := strings.Map(func(c rune) rune {
-			switch {
-			case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-				return c
-			case 'A' <= c && c <= 'Z':
-				return c + 'a' - 'A'
-			}
-			return '-'
-		}, name)
-		if plain == "x-tenant-id" || strings.HasPrefix(plain, "x-cell-") {
+		if readsAs(name, "x-cell-") || len(name) == len("x-tenant-id") && readsAs(name, "x-tenant-id") {
 			delete(h, name)
 		}
 	}
+}
+
+// readsAs reports whether name begins with prefix to such a server, to which all
+// bytes but letters and digits are one. prefix is in lower case. Routers have the
+// same rule.
+func readsAs(name, prefix string) bool {
+	if len(name) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := name[i]
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		default:
+			c = '-'
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
 }
