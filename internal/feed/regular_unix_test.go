@@ -5,6 +5,7 @@ package feed
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -73,6 +74,33 @@ func stateOf(t *testing.T) (dir string, p *publisher, all []*accepted) {
 	return dir, p, all
 }
 
+// stateFile names a file of that kind in the state folder; of maps and bases, the
+// newest one's.
+func stateFile(what string, newest *routemap.Map) string {
+	switch what {
+	case basePrefix:
+		return baseFile(newest.Base().Digest())
+	case keptPrefix:
+		return nameOf(newest.Manifest()).file()
+	}
+	return what
+}
+
+// goesOn reads from a state folder all that a start does. It expects a map, and
+// another one than the newest if it is that of which something is missing.
+func (s *Store) goesOn(t *testing.T, p *publisher, newest *routemap.Map, missing string) {
+	t.Helper()
+	a, _ := s.best(p.ring(), "shop", nil)
+	switch {
+	case a == nil:
+		t.Error("no map is left")
+	case (a.m.Version() == newest.Version()) == (missing == basePrefix || missing == keptPrefix):
+		t.Errorf("the newest is %v", a.m.Version())
+	}
+	s.Addresses()
+	s.RouterID()
+}
+
 // Whatever stands in the place of a file in the state folder, a start goes on
 // with what is left, and says which file it is and what to do about it.
 func TestNoRegularFileInTheStateFolderHoldsAStart(t *testing.T) {
@@ -81,14 +109,7 @@ func TestNoRegularFileInTheStateFolderHoldsAStart(t *testing.T) {
 			t.Run(kind+" for "+what, func(t *testing.T) {
 				dir, p, all := stateOf(t)
 				newest := all[len(all)-1].m
-				name := what
-				switch what {
-				case basePrefix:
-					name = baseFile(newest.Base().Digest())
-				case keptPrefix:
-					name = nameOf(newest.Manifest()).file()
-				}
-				path := filepath.Join(dir, name)
+				path := filepath.Join(dir, stateFile(what, newest))
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
 				}
@@ -100,15 +121,7 @@ func TestNoRegularFileInTheStateFolderHoldsAStart(t *testing.T) {
 						return
 					}
 					defer s.Close()
-					a, _ := s.best(p.ring(), "shop", nil)
-					switch {
-					case a == nil:
-						t.Error("no map is left")
-					case (a.m.Version() == newest.Version()) == (what == basePrefix || what == keptPrefix):
-						t.Errorf("the newest is %v", a.m.Version())
-					}
-					s.Addresses()
-					s.RouterID()
+					s.goesOn(t, p, newest, what)
 					if what == keptPrefix {
 						return // nobody knows that it was ever there
 					}
@@ -152,13 +165,9 @@ func TestNoRegularFileForTheMarkerHoldsNoWrite(t *testing.T) {
 	}
 }
 
-// Nor do other files hang who reads them.
-func TestOnlyRegularFilesAreRead(t *testing.T) {
-	dir := t.TempDir()
-	v := newPublisher(t).base()
-	digest := v.Manifest.Base.Digest
-	writeFolder(t, filepath.Join(dir, "maps"), v)
-	for what, read := range map[string]func(path string) error{
+// namedInSettings are the readers of files that settings name.
+func namedInSettings() map[string]func(path string) error {
+	return map[string]func(path string) error{
 		"keyring": func(path string) error { _, err := OpenKeyring(path, nil); return err },
 		"token": func(path string) error {
 			_, err := NewCredentials(CredentialsConfig{TokenFile: path})
@@ -172,6 +181,17 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 			_, err := NewCredentials(CredentialsConfig{CertFile: path, KeyFile: path})
 			return err
 		},
+	}
+}
+
+// Nor do other files hang who reads them.
+func TestOnlyRegularFilesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	v := newPublisher(t).base()
+	digest := v.Manifest.Base.Digest
+	writeFolder(t, filepath.Join(dir, "maps"), v)
+	readers := namedInSettings()
+	maps.Copy(readers, map[string]func(path string) error{
 		"archive": func(path string) error {
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
 				return regular.ErrNotRegular // a folder of maps
@@ -192,7 +212,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 			_, err := NewFile(filepath.Dir(path)).Part(context.Background(), routemap.Part{Digest: digest, Size: v.Manifest.Base.Size})
 			return err
 		},
-	} {
+	})
+	for what, read := range readers {
 		kinds := oddities()
 		kinds["a device"] = func(t *testing.T, path string) {
 			if err := os.Symlink(os.DevNull, path); err != nil {
@@ -225,14 +246,7 @@ func TestAHugeFileInTheStateFolderIsNotReadWhole(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir, p, all := stateOf(t)
 			newest := all[len(all)-1].m
-			name := what
-			switch what {
-			case basePrefix:
-				name = baseFile(newest.Base().Digest())
-			case keptPrefix:
-				name = nameOf(newest.Manifest()).file()
-			}
-			if err := os.Truncate(filepath.Join(dir, name), huge); err != nil { // most of it is a hole
+			if err := os.Truncate(filepath.Join(dir, stateFile(what, newest)), huge); err != nil { // most of it is a hole
 				t.Fatal(err)
 			}
 			var s *Store
@@ -241,15 +255,7 @@ func TestAHugeFileInTheStateFolderIsNotReadWhole(t *testing.T) {
 				if s, err = OpenStore(dir, testLog(t)); err != nil {
 					t.Fatal(err)
 				}
-				a, _ := s.best(p.ring(), "shop", nil)
-				switch {
-				case a == nil:
-					t.Error("no map is left")
-				case (a.m.Version() == newest.Version()) == (what == basePrefix || what == keptPrefix):
-					t.Errorf("the newest is %v", a.m.Version())
-				}
-				s.Addresses()
-				s.RouterID()
+				s.goesOn(t, p, newest, what)
 			}); grown > 64<<20 {
 				t.Errorf("%d bytes were allocated", grown)
 			}
@@ -272,28 +278,15 @@ func bytesOf(do func()) uint64 {
 
 // Nor are other files read whole that are larger than their kind can be.
 func TestAHugeFileIsNotReadWhole(t *testing.T) {
-	for what, read := range map[string]func(path string) error{
-		"keyring": func(path string) error { _, err := OpenKeyring(path, nil); return err },
-		"token": func(path string) error {
-			_, err := NewCredentials(CredentialsConfig{TokenFile: path})
-			return err
-		},
-		"authority": func(path string) error {
-			_, err := NewCredentials(CredentialsConfig{CAFile: path})
-			return err
-		},
-		"certificate": func(path string) error {
-			_, err := NewCredentials(CredentialsConfig{CertFile: path, KeyFile: path})
-			return err
-		},
-		FolderManifest: func(path string) error {
-			_, err := NewFile(filepath.Dir(path)).Manifest(context.Background(), 0)
-			if reason, _ := reasonOf(err); reason != ReasonFormat {
-				t.Errorf("a manifest is refused for %q", reason)
-			}
-			return err
-		},
-	} {
+	readers := namedInSettings()
+	readers[FolderManifest] = func(path string) error {
+		_, err := NewFile(filepath.Dir(path)).Manifest(context.Background(), 0)
+		if reason, _ := reasonOf(err); reason != ReasonFormat {
+			t.Errorf("a manifest is refused for %q", reason)
+		}
+		return err
+	}
+	for what, read := range readers {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), what)
 			if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
