@@ -22,7 +22,7 @@ func TestRequestsReachTheirHand(t *testing.T) {
 			if m.hits.Load() == 0 {
 				t.Errorf("%s is in the hand and got nothing", m.id)
 			}
-			for _, s := range m.seen {
+			for _, s := range m.saw() {
 				if s.tenant != "acme" || s.body != "hello" || s.header.Get("X-Cell-Key") != "acme/eu" || s.header.Get("X-Cell-Epoch") != "1.7" ||
 					s.header.Get("X-Cell-Id") != "cell-001" || s.header.Get("X-Cell-Attempt") != "1" || s.header.Get("X-Cell-Hand") != r.gw.Stats().Version {
 					t.Errorf("a worker saw %+v", s)

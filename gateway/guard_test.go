@@ -106,7 +106,7 @@ func TestDirectRequestsAreServedWithoutTheirClaims(t *testing.T) {
 			t.Fatalf("answer %+v", res)
 		}
 		for _, m := range r.mills {
-			for _, s := range m.seen {
+			for _, s := range m.saw() {
 				for _, name := range []string{"X-Tenant-Id", "X-Cell-Key", "X-Cell-Id", "X-Cell-Epoch", "X_cell_key", "X-Forwarded-For", "Forwarded"} {
 					if v := s.header.Values(name); len(v) > 0 {
 						t.Errorf("a worker is told %s: %v by nobody it could believe", name, v)

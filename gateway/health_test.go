@@ -45,7 +45,7 @@ func TestProbesTakeAWorkerOutAndBack(t *testing.T) {
 							t.Errorf("answer %+v", res)
 						}
 					}
-					for _, s := range r.mills["w02"].seen {
+					for _, s := range r.mills["w02"].saw() {
 						if s.tenant == "acme" {
 							n++
 						}

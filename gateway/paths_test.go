@@ -112,7 +112,7 @@ func TestBodyOfUnknownLengthIsSentOnceItHasBegun(t *testing.T) {
 			}
 		}
 		for _, m := range r.mills {
-			for _, s := range m.seen {
+			for _, s := range m.saw() {
 				if s.body != "somemore" {
 					t.Errorf("a worker got %q", s.body)
 				}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,13 @@ type mill struct {
 type seen struct {
 	tenant, body string
 	header       http.Header
+}
+
+// saw returns what m has seen.
+func (m *mill) saw() []seen {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.seen)
 }
 
 func (m *mill) set(h http.HandlerFunc) { m.do.Store(&h) }

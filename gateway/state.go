@@ -84,7 +84,9 @@ func (gw *Gateway) take(list *Workers) {
 	}
 	gw.pools.Update(both)
 	for id, w := range st.workers {
-		w.pool = gw.pools.Cell(cellway.CellID(id))
+		if w.pool == nil { // others have theirs, and requests under way read it
+			w.pool = gw.pools.Cell(cellway.CellID(id))
+		}
 	}
 	st.remember(list.hands, now, span(gw.cfg.Lookback, 10*time.Minute))
 	gw.state.Store(st)
