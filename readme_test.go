@@ -63,7 +63,7 @@ const (
 // bounded says what is run instead of a line that would not end, or not soon.
 // Its block has a comment that says why.
 var bounded = map[string]string{
-	"go run ./cmd/cellway demo":                                "go run ./cmd/cellway demo --script all --for 45s -o json </dev/null",
+	"go run ./cmd/cellway demo":                                "go run ./cmd/cellway demo --script all --for 60s -o json </dev/null",
 	"go run ./cmd/cellway demo --script all --for 60s -o json": ":",
 	"make test": "make --dry-run test",
 }

@@ -21,13 +21,17 @@ func (a *app) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "a whole fleet on this machine, with things going wrong in it",
-		Long: `Starts a fleet on this machine: a control plane, two routers, and cells that are
-processes of a real service with a database each. A few thousand tenants send
-requests. Then acts are played, one after the other:
+		Long: `Starts a fleet on this machine: a control plane, two routers, and cells, each of them
+a gateway and eight workers: processes of a real service with a database in each cell.
+A few thousand tenants send requests. Then acts are played, one after the other:
 
-  kill-cell             a cell's process is killed
+  kill-cell             a cell's processes are killed
   hang-cell             a cell stops answering but keeps its connections
-  poison-tenant         a tenant's requests crash its cell, until it is quarantined
+  poison-tenant         a tenant's requests crash workers, until it is quarantined: once
+                        while all workers of the cell serve all of its tenants, and once
+                        with hands of two of them (poison-tenant-hands)
+  noisy-tenant          a tenant's requests keep workers busy: once without hands, and
+                        once with them (noisy-tenant-hands)
   bad-deploy            a bad release is deployed to a cell
   drain-undrain         a cell is drained, then let in again in steps
   control-plane-killed  the control plane's process is killed
@@ -37,7 +41,9 @@ requests. Then acts are played, one after the other:
 
 On a terminal you see the fleet live, and keys play more acts. At the end stands the
 share of tenants that each act touched, beside the share that was predicted: the
-target's tenants, by the map. It exits with 1 if an act was not contained. If answers
+target's tenants, by the map. For poison-tenant and noisy-tenant there is also the share
+of the cell's tenants who lost their whole hand, or a worker of it, beside what the
+arithmetic of hands predicts. It exits with 1 if an act was not contained. If answers
 were only late, and late with nothing wrong too, the act is inconclusive: the machine
 is too busy to tell.
 
@@ -58,10 +64,11 @@ with this one, even if it is killed; then the next demo removes the folder.`,
 	f.DurationVar(&cfg.For, "for", 90*time.Second, "how long the script takes in all, with the start of the fleet; a slow machine takes longer")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the fleet running after the script, and print its addresses")
 	f.IntVar(&cfg.Cells, "cells", 4, "how many cells, 2 to 64")
+	f.IntVar(&cfg.Workers, "workers", 8, "how many workers in each cell, 2 to 32")
 	f.IntVar(&cfg.Routers, "routers", 2, "how many routers, 1 to 8")
 	f.IntVar(&cfg.Tenants, "tenants", 2000, "how many tenants")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "draws the tenants' weights and requests")
-	complete(c, "script", "all", "none", "kill-cell", "hang-cell", "poison-tenant", "bad-deploy", "drain-undrain",
+	complete(c, "script", "all", "none", "kill-cell", "hang-cell", "poison-tenant", "poison-tenant-hands", "noisy-tenant", "noisy-tenant-hands", "bad-deploy", "drain-undrain",
 		"control-plane-killed", "routers-restarted", "corrupt-map", "shared-fate")
 	return c
 }

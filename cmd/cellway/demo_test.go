@@ -11,7 +11,7 @@ func TestDemoRefusesWhatItCannotPlayBeforeItStartsAnything(t *testing.T) {
 		args []string
 		says string
 	}{
-		"too short a time": {[]string{"demo", "--for", "5s"}, "--for 44s"},
+		"too short a time": {[]string{"demo", "--for", "5s"}, "--for 1m0s"},
 		"an unknown act":   {[]string{"demo", "--script", "kill-all"}, "kill-cell"},
 		"nothing to do":    {[]string{"demo", "--script", "none"}, "nothing to do"},
 		"too few tenants":  {[]string{"demo", "--tenants", "7"}, "tenants"},
@@ -39,7 +39,7 @@ func TestThePartsOfTheDemoAreHidden(t *testing.T) {
 		t.Errorf("help says\n%s", out.String())
 	}
 	var code int
-	if code = run(t.Context(), []string{"cellway", "demo-cell", "--nonsense"}, strings.NewReader(""), &out, &errs); code == exitOK {
+	if code = run(t.Context(), []string{"cellway", "demo-worker", "--nonsense"}, strings.NewReader(""), &out, &errs); code == exitOK {
 		t.Error("a part takes nonsense")
 	}
 }

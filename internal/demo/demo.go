@@ -4,7 +4,7 @@
 // after the other.
 //
 // [Run] is the whole of it. The fleet is real: a control plane, routers and
-// cells, each a process of its own (package fleet). Acts say what goes wrong
+// cells, each a process of its own, or of several (package fleet). Acts say what goes wrong
 // (package act); the load checks every answer (package load); the report says
 // who was touched beside who should have been (package report).
 package demo
@@ -38,6 +38,7 @@ type Config struct {
 	For     time.Duration // all the script's acts take, with the start; if zero, 90 s
 	Keep    bool          // leave the fleet running after the script, until ctx ends
 	Cells   int           // if zero, 4
+	Workers int           // of each cell; if zero, 8
 	Routers int           // if zero, 2
 	Tenants int           // if zero, 2000
 	Seed    uint64        // of the load
@@ -120,7 +121,7 @@ func run(ctx context.Context, cfg Config, acts []act.Act, dir string) (report.Re
 	d := newDirector(cfg, acts)
 	tenants := load.Tenants(cfg.Tenants)
 	f, err := fleet.New(fleet.Config{
-		Dir: dir, Path: cfg.Path, Cells: cfg.Cells, Routers: cfg.Routers, Tenants: tenants, Log: cfg.Log, Changed: d.changed,
+		Dir: dir, Path: cfg.Path, Cells: cfg.Cells, Workers: cfg.Workers, Routers: cfg.Routers, Tenants: tenants, Log: cfg.Log, Changed: d.changed,
 	})
 	if err != nil {
 		return report.Report{}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/demo/act"
+	"github.com/cellway/cellway/internal/demo/fleet"
 	"github.com/cellway/cellway/internal/demo/load"
 	"github.com/cellway/cellway/internal/demo/proc"
 	"github.com/cellway/cellway/internal/demo/report"
@@ -38,8 +39,10 @@ type director struct {
 	version cellway.Version
 	owned   map[cellway.CellID]int
 	events  []view.Event
-	notice  string    // a word to who pressed a key
-	noticed time.Time // when
+	deaths  map[string]int       // of workers, by cell, since they were told of
+	toldOf  map[string]time.Time // when
+	notice  string               // a word to who pressed a key
+	noticed time.Time            // when
 }
 
 // A stage is the fleet that acts are played on.
@@ -50,7 +53,7 @@ type stage interface {
 	Home() load.Stack
 	ControlURL() string
 	Admit(id cellway.CellID) uint8
-	Statuses() (cells, others []proc.Status)
+	Statuses() (cells []fleet.CellStatus, others []proc.Status)
 	Map(ctx context.Context) cellway.Version
 }
 
@@ -72,7 +75,8 @@ type playing struct {
 }
 
 func newDirector(cfg Config, acts []act.Act) *director {
-	d := &director{cfg: cfg, began: time.Now(), script: len(acts), wake: make(chan struct{}, 1), owned: make(map[cellway.CellID]int)}
+	d := &director{cfg: cfg, began: time.Now(), script: len(acts), wake: make(chan struct{}, 1), owned: make(map[cellway.CellID]int),
+		deaths: make(map[string]int), toldOf: make(map[string]time.Time)}
 	d.rep.Acts = []report.Act{}
 	for _, a := range acts {
 		d.queue = append(d.queue, cue{act: a, script: true})
@@ -89,7 +93,7 @@ const drainTime = 10 * time.Minute
 // direct brings the fleet up and plays acts until the script has ended, or,
 // if the fleet is to be kept or there is no script, until ctx ends.
 func (d *director) direct(ctx context.Context) error {
-	d.tell(fmt.Sprintf("start a control plane, %d routers and %d cells", len(d.fleet.Home().Endpoints), len(d.fleet.Cells())))
+	d.tell(fmt.Sprintf("start a control plane, %d routers and %d cells of a gateway and %d workers each", len(d.fleet.Home().Endpoints), len(d.fleet.Cells()), d.fleet.Whole()))
 	err := d.start(ctx)
 	kept := false
 	for err == nil {
@@ -314,6 +318,10 @@ func (d *director) next(ctx context.Context) error {
 		verdict = "not contained"
 	}
 	d.tell(fmt.Sprintf("%s: touched %s of tenants, predicted %s: %s", out.Name, report.Percent(out.TouchedShare), report.Percent(out.PredictedShare), verdict))
+	if h := out.Hands; h != nil {
+		d.tell(fmt.Sprintf("hands of %d of %d workers: %s of the cell's tenants lost all (predicted %s), %s one or all (%s)", h.Size, h.Workers,
+			report.Percent(h.LostShare), report.Percent(h.PredictedLostShare), report.Percent(h.DegradedShare), report.Percent(h.PredictedDegradedShare)))
+	}
 	return nil
 }
 
@@ -362,10 +370,34 @@ func (d *director) tell(text string) {
 // changed hears of the fleet's processes. Deeds tell of themselves; this tells
 // of what nobody asked for.
 func (d *director) changed(s proc.Status) {
-	if s.State == proc.Waiting {
+	if s.State != proc.Waiting {
+		return
+	}
+	cell, worker := fleet.WorkerOf(s.Name)
+	if worker == "" {
 		d.tell(fmt.Sprintf("%s died (%s), starts again in %v", s.Name, s.Exit, s.Wait))
+		return
+	}
+	// Workers may die many at a time, and again and again.
+	d.mu.Lock()
+	d.deaths[cell]++
+	n := d.deaths[cell]
+	quiet := time.Since(d.toldOf[cell]) < deathsEvery
+	if !quiet {
+		d.deaths[cell], d.toldOf[cell] = 0, time.Now()
+	}
+	d.mu.Unlock()
+	switch {
+	case quiet:
+	case n == 1:
+		d.tell(fmt.Sprintf("worker %s of %s died (%s), starts again in %v", worker, cell, s.Exit, s.Wait))
+	default:
+		d.tell(fmt.Sprintf("workers of %s died %d times more (%s)", cell, n, s.Exit))
 	}
 }
+
+// deathsEvery is how often it is told of the deaths of a cell's workers.
+const deathsEvery = 2 * time.Second
 
 // measuring hears of the measurement of the present act.
 func (d *director) measuring(r *load.Record) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/demo/act"
+	"github.com/cellway/cellway/internal/demo/fleet"
 	"github.com/cellway/cellway/internal/demo/load"
 	"github.com/cellway/cellway/internal/demo/orders"
 	"github.com/cellway/cellway/internal/demo/proc"
@@ -57,14 +59,14 @@ func TestTheLoadSlowsDownOnABusyMachineAndRecovers(t *testing.T) {
 }
 
 func TestTooShortATimeIsRefusedWithWhatIsNeeded(t *testing.T) {
-	if err := enough(45*time.Second, 9, 2000); err != nil {
-		t.Errorf("45 s: %v", err)
+	if err := enough(60*time.Second, 12, 2000); err != nil {
+		t.Errorf("60 s: %v", err)
 	}
-	err := enough(20*time.Second, 9, 2000)
-	if !errors.Is(err, cellway.ErrInvalid) || !strings.Contains(err.Error(), "--for 44s") {
+	err := enough(20*time.Second, 12, 2000)
+	if !errors.Is(err, cellway.ErrInvalid) || !strings.Contains(err.Error(), "--for 1m0s") {
 		t.Errorf("20 s: %v", err)
 	}
-	if err := enough(44*time.Second, 9, 2000); err != nil {
+	if err := enough(time.Minute, 12, 2000); err != nil {
 		t.Errorf("what it asks for: %v", err)
 	}
 	if err := enough(5*time.Second, 1, 100); !errors.Is(err, cellway.ErrInvalid) {
@@ -104,9 +106,10 @@ func (stillFleet) Admit(id cellway.CellID) uint8 {
 	}
 	return 100
 }
-func (stillFleet) Statuses() (cells, others []proc.Status) {
+func (stillFleet) Whole() int { return 8 }
+func (stillFleet) Statuses() (cells []fleet.CellStatus, others []proc.Status) {
 	for i, id := range stillCells {
-		cells = append(cells, proc.Status{Name: string(id), State: []proc.State{proc.Up, proc.Waiting, proc.Suspended, proc.Down}[i], Wait: time.Second})
+		cells = append(cells, fleet.CellStatus{ID: id, State: []proc.State{proc.Up, proc.Waiting, proc.Suspended, proc.Down}[i], Wait: time.Second, Up: 8 - i, Workers: 8})
 	}
 	return cells, []proc.Status{{Name: "router-1", State: proc.Up}, {Name: "control", State: proc.Starting}}
 }
@@ -246,11 +249,18 @@ func TestTheStateShowsProcessesAndTheAct(t *testing.T) {
 func TestProgressIsALinePerEventWithoutAView(t *testing.T) {
 	var b strings.Builder
 	d := newDirector(Config{Progress: &b}, nil)
-	d.changed(proc.Status{Name: "cell-001", State: proc.Waiting, Exit: "exit status 3", Wait: 100 * time.Millisecond})
-	d.changed(proc.Status{Name: "cell-001", State: proc.Up})
+	d.changed(proc.Status{Name: "router-1", State: proc.Waiting, Exit: "exit status 3", Wait: 100 * time.Millisecond})
+	d.changed(proc.Status{Name: "router-1", State: proc.Up})
 	d.tell("two\nlines")
-	if got := b.String(); got != "   0.0 s  cell-001 died (exit status 3), starts again in 100ms\n   0.0 s  two\n          lines\n" {
+	if got := b.String(); got != "   0.0 s  router-1 died (exit status 3), starts again in 100ms\n   0.0 s  two\n          lines\n" {
 		t.Errorf("got %q", got)
+	}
+	b.Reset()
+	for i := range 20 {
+		d.changed(proc.Status{Name: fmt.Sprintf("cell-001-w%d", i%8+1), State: proc.Waiting, Exit: "exit status 3", Wait: 100 * time.Millisecond})
+	}
+	if got := b.String(); got != "   0.0 s  worker w1 of cell-001 died (exit status 3), starts again in 100ms\n" {
+		t.Errorf("of 20 deaths it tells %q", got)
 	}
 	for range 3 * maxEvents {
 		d.tell("again")

@@ -23,7 +23,7 @@ const (
 )
 
 // startTime is what a fleet may take to come up.
-const startTime = 4 * time.Second
+const startTime = 6 * time.Second
 
 // A pace says how one act is spread over its time.
 type pace struct {

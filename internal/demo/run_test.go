@@ -69,7 +69,7 @@ func TestTheWholeScriptOnARealFleet(t *testing.T) {
 	path := program(t)
 	ownTemp(t)
 	var progress lockedWriter
-	rep, err := Run(t.Context(), Config{Path: path, Tenants: 400, For: 30 * time.Second, Progress: &progress})
+	rep, err := Run(t.Context(), Config{Path: path, Tenants: 400, For: 40 * time.Second, Progress: &progress})
 	t.Log(progress.String())
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestTheWholeScriptOnARealFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(table.String())
-	if !rep.Contained || !rep.AsExpected() || len(rep.Acts) != 9 {
+	if !rep.Contained || !rep.AsExpected() || len(rep.Acts) != 12 {
 		t.Errorf("contained %v, as expected %v, %d acts", rep.Contained, rep.AsExpected(), len(rep.Acts))
 	}
 	for _, a := range rep.Acts {
@@ -89,6 +89,8 @@ func TestTheWholeScriptOnARealFleet(t *testing.T) {
 			t.Errorf("%s: %d requests of the quietest of %d tenants in %d cells, limit %v", a.Name, a.MinRequests, a.Tenants, len(a.Cells), a.LimitMS)
 		case a.Control && (a.Contained || a.TouchedShare < 0.9):
 			t.Errorf("%s: contained %v, touched %v", a.Name, a.Contained, a.TouchedShare)
+		case a.Hands != nil:
+			checkHands(t, a)
 		case !a.Control && harms && (a.Touched == 0 || a.TouchedShare > a.PredictedShare || a.Target == ""):
 			t.Errorf("%s on %q: touched %v, predicted %v", a.Name, a.Target, a.TouchedShare, a.PredictedShare)
 		case !a.Control && !harms && (a.Touched != 0 || a.Target != ""):
@@ -97,6 +99,22 @@ func TestTheWholeScriptOnARealFleet(t *testing.T) {
 	}
 	if _, err := json.Marshal(rep); err != nil {
 		t.Error(err)
+	}
+}
+
+// checkHands holds what became of hands against the arithmetic.
+func checkHands(t *testing.T, a report.Act) {
+	t.Helper()
+	h := a.Hands
+	switch {
+	case h.Workers != 8 || h.Tenants < 50 || a.Touched == 0 || h.Outside > 0:
+		t.Errorf("%s: %+v", a.Name, h)
+	case h.Size == 8 && (h.PredictedLostShare != 1 || h.LostShare < 0.6 || h.DegradedShare != 1):
+		t.Errorf("%s, all workers for all: %+v", a.Name, h)
+	case h.Size == 2 && (h.PredictedLostShare > 0.036 || h.LostShare > 0.12 || h.Lost > h.SameHand || h.DegradedShare < 0.3 || h.DegradedShare > 0.6 || len(h.Touched) != 2):
+		t.Errorf("%s, hands of two: %+v", a.Name, h)
+	case h.Size != 8 && h.Size != 2:
+		t.Errorf("%s: hands of %d", a.Name, h.Size)
 	}
 }
 

@@ -22,6 +22,9 @@ var calls = []struct{ key, act, does string }{
 	{"k", "kill-cell", "kill"},
 	{"h", "hang-cell", "hang"},
 	{"p", "poison-tenant", "poison"},
+	{"P", "poison-tenant-hands", "with hands"},
+	{"n", "noisy-tenant", "noise"},
+	{"N", "noisy-tenant-hands", "with hands"},
 	{"b", "bad-deploy", "bad deploy"},
 	{"d", drainAct, "drain"},
 	{"c", "control-plane-killed", "control plane"},
@@ -128,8 +131,8 @@ func (d *director) state() view.State {
 		if i := slices.IndexFunc(live, func(l load.Live) bool { return l.Cell == c }); i >= 0 {
 			row.Live = live[i]
 		}
-		i := slices.IndexFunc(cells, func(s proc.Status) bool { return s.Name == string(c) })
-		row.Condition = condition(cells[i])
+		i := slices.IndexFunc(cells, func(s fleet.CellStatus) bool { return s.ID == c })
+		row.Condition, row.Up, row.Workers = condition(cells[i].State), cells[i].Up, cells[i].Workers
 		switch admit := d.fleet.Admit(c); {
 		case cells[i].State == proc.Waiting:
 			row.Note = fmt.Sprintf("starts in %v", cells[i].Wait)
@@ -144,7 +147,7 @@ func (d *director) state() view.State {
 		s.Cells = append(s.Cells, row)
 	}
 	for _, o := range others {
-		s.Parts = append(s.Parts, view.Part{Name: strings.ReplaceAll(o.Name, fleet.ControlName, "control plane"), Condition: condition(o)})
+		s.Parts = append(s.Parts, view.Part{Name: strings.ReplaceAll(o.Name, fleet.ControlName, "control plane"), Condition: condition(o.State)})
 	}
 	if now := d.playing; now != nil {
 		a := &view.Act{Name: now.act.Name, Title: now.act.Title, Target: now.target, Played: time.Since(now.began), Window: now.window}
@@ -182,9 +185,9 @@ func curl(router, tenant string) string {
 	return fmt.Sprintf("curl -H '%s: %s' %s/orders", fleet.TenantHeader, tenant, router)
 }
 
-// condition puts a process's state in words.
-func condition(s proc.Status) view.Condition {
-	switch s.State {
+// condition puts a state in words.
+func condition(s proc.State) view.Condition {
+	switch s {
 	case proc.Up:
 		return view.Condition{Word: "up", Mood: view.Well}
 	case proc.Starting:

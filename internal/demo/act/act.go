@@ -17,6 +17,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/demo/load"
+	"github.com/cellway/cellway/internal/demo/orders"
 )
 
 // An Act is one thing that goes wrong, or is done, and its end.
@@ -26,6 +27,8 @@ type Act struct {
 	Aimed   bool          // it has a target
 	Harm    bool          // the target's tenants are expected to be touched
 	Control bool          // it shows what no cells would be like
+	Of      string        // the act that it is a variant of, or ""
+	Tells   bool          // it tells what becomes of hands, beside cells
 	Limit   time.Duration // the latency above which a request touches its tenant
 
 	Before []Step // ahead of the measurement
@@ -40,6 +43,7 @@ type Step struct {
 	Say   string  // what people read; {target} and {tenant} are filled in
 	Do    func(ctx context.Context, s Stage) error
 	Pause float64 // Repair only: wait for this share of the window first, so that the step before can be seen
+	Round bool    // Steps only: wait, too, until every tenant has sent a request since the step before
 }
 
 // A Stage is where a step happens.
@@ -57,9 +61,13 @@ const limit = time.Second
 
 // How hard an act hits.
 const (
-	poisonRate  = 25 // poisoned orders a second
-	failPercent = 60 // of a bad release's requests
+	poisonRate  = 160 // poisoned orders a second: no worker of a whole cell lives long
+	noiseRate   = 400 // slow orders a second: more than all workers of a cell can do
+	failPercent = 60  // of a bad release's requests
 )
+
+// handSize is how many workers are in a hand.
+const handSize = 2
 
 // undrainPause is the share of a drain's window between two steps back in.
 const undrainPause = 0.08
@@ -67,37 +75,39 @@ const undrainPause = 0.08
 // All returns every act in the order of the script.
 func All() []Act {
 	return []Act{
-		killCell(), hangCell(), poisonTenant(), badDeploy(), drainUndrain(),
+		killCell(), hangCell(), poisonTenant(0), poisonTenant(handSize), noisyTenant(0), noisyTenant(handSize), badDeploy(), drainUndrain(),
 		controlPlaneKilled(), routersRestarted(), corruptMap(), sharedFate(),
 	}
 }
 
 // Named returns the acts that a script names: "all", or names with commas
-// between. Anything else is an [cellway.ErrInvalid].
+// between; an act comes with its variants. Anything else is an [cellway.ErrInvalid].
 func Named(script string) ([]Act, error) {
 	if script == "all" {
 		return All(), nil
 	}
-	byName := make(map[string]Act)
 	var names []string
 	for _, a := range All() {
-		byName[a.Name] = a
 		names = append(names, a.Name)
 	}
 	var acts []Act
 	for name := range strings.SplitSeq(script, ",") {
-		a, ok := byName[strings.TrimSpace(name)]
-		if !ok {
+		before := len(acts)
+		for _, a := range All() {
+			if n := strings.TrimSpace(name); n != "" && (a.Name == n || a.Of == n) {
+				acts = append(acts, a)
+			}
+		}
+		if len(acts) == before {
 			return nil, fmt.Errorf("no act is called %q; there are all, %s: %w", name, strings.Join(names, ", "), cellway.ErrInvalid)
 		}
-		acts = append(acts, a)
 	}
 	return acts, nil
 }
 
 func killCell() Act {
 	return Act{
-		Name: "kill-cell", Title: "a cell's process is killed", Aimed: true, Harm: true, Limit: limit,
+		Name: "kill-cell", Title: "a cell's processes are killed", Aimed: true, Harm: true, Limit: limit,
 		Steps: []Step{{At: 0.05, Say: "SIGKILL to {target}", Do: func(ctx context.Context, s Stage) error {
 			return s.Fleet.Kill(ctx, s.Target)
 		}}},
@@ -119,23 +129,57 @@ func hangCell() Act {
 	}
 }
 
-func poisonTenant() Act {
-	return Act{
-		Name: "poison-tenant", Title: "a tenant's requests crash its cell, until it is quarantined", Aimed: true, Harm: true, Limit: limit,
+// dealt makes a variant of an act of one with hands of so many workers; with zero
+// all workers serve all tenants, as without hands.
+func dealt(a Act, size int) Act {
+	a.Tells = true
+	if size > 0 {
+		a.Of, a.Name = a.Name, a.Name+"-hands"
+		a.Title += fmt.Sprintf("; hands of %d workers", size)
+	} else {
+		a.Title += "; all workers serve all"
+		a.Before = []Step{{Say: "all workers of {target} serve all of its tenants", Do: deal(0)}}
+		a.After = []Step{{Say: fmt.Sprintf("tenants of {target} have hands of %d workers again", handSize), Do: deal(handSize)}}
+	}
+	return a
+}
+
+func deal(size int) func(context.Context, Stage) error {
+	return func(ctx context.Context, s Stage) error { return s.Fleet.Deal(ctx, s.Target, size) }
+}
+
+func surge(item string, rate float64) func(context.Context, Stage) error {
+	return func(_ context.Context, s Stage) error { return s.Load.Surge(s.Tenant, item, rate) }
+}
+
+func poisonTenant(size int) Act {
+	return dealt(Act{
+		Name: "poison-tenant", Title: "a tenant's requests crash workers, until it is quarantined", Aimed: true, Harm: true, Limit: limit,
 		Steps: []Step{
-			{At: 0.05, Say: "{tenant} sends orders that crash {target}", Do: func(_ context.Context, s Stage) error {
-				return s.Load.Surge(s.Tenant, poisonRate)
-			}},
-			{At: 0.6, Say: "quarantine {tenant}", Do: func(ctx context.Context, s Stage) error {
+			{At: 0.05, Say: "{tenant} sends orders that crash workers of {target}", Do: surge(orders.PoisonItem, poisonRate)},
+			{At: 0.7, Round: true, Say: "quarantine {tenant}", Do: func(ctx context.Context, s Stage) error {
 				return s.Fleet.Quarantine(ctx, s.Tenant)
 			}},
 		},
 		Repair: []Step{
-			{Say: "{tenant} is mended", Do: func(_ context.Context, s Stage) error { return s.Load.Surge(s.Tenant, 0) }},
-			{Say: "wait for {target}", Do: startTarget},
+			{Say: "{tenant} is mended", Do: surge("", 0)},
+			{Say: "start the workers of {target} again", Do: restart},
 			{Say: "release {tenant}", Do: func(ctx context.Context, s Stage) error { return s.Fleet.Release(ctx, s.Tenant) }},
 		},
-	}
+	}, size)
+}
+
+func restart(ctx context.Context, s Stage) error { return s.Fleet.Restart(ctx, s.Target) }
+
+func noisyTenant(size int) Act {
+	return dealt(Act{
+		Name: "noisy-tenant", Title: "a tenant's requests keep workers busy", Aimed: true, Harm: true, Limit: limit,
+		Steps: []Step{
+			{At: 0.05, Say: "{tenant} orders more reports than {target} can make", Do: surge(orders.SlowItem, noiseRate)},
+			{At: 0.75, Round: true, Say: "{tenant} is told to stop", Do: surge("", 0)},
+		},
+		Repair: []Step{{Say: "{tenant} has stopped", Do: surge("", 0)}},
+	}, size)
 }
 
 func badDeploy() Act {

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,22 @@ func checkShares(t *testing.T, a Act, got report.Act) {
 		if got.TouchedShare != 1 || got.PredictedShare != 0.25 {
 			t.Errorf("touched %v, predicted %v", got.TouchedShare, got.PredictedShare)
 		}
+	case a.Tells:
+		h := got.Hands
+		if h == nil || h.Workers != fakeWorkers || h.Tenants != 99 || h.Outside != 0 || got.Target != "cell-002" {
+			t.Fatalf("hands: %+v", h)
+		}
+		size, lost, degraded := fakeWorkers, 1.0, 1.0
+		if a.Of != "" {
+			size, lost, degraded = 2, 1.0/6, 5.0/6
+		}
+		near := func(got, want float64) bool { return math.Abs(got-want) < 0.05 }
+		if h.Size != size || !near(h.PredictedLostShare, lost) || !near(h.PredictedDegradedShare, degraded) || !near(h.LostShare, lost) || !near(h.DegradedShare, degraded) {
+			t.Errorf("hands of %d: %+v", size, h)
+		}
+		if got.TouchedShare > 0.25 || !near(got.TouchedShare, got.PredictedShare) || !near(got.PredictedShare, lost/4) {
+			t.Errorf("touched %v, predicted %v", got.TouchedShare, got.PredictedShare)
+		}
 	case a.Harm:
 		if got.PredictedShare != 0.25 || got.TouchedShare > 0.25 || got.TouchedShare < 0.1 || got.Target != "cell-002" {
 			t.Errorf("touched %v, predicted %v of %s", got.TouchedShare, got.PredictedShare, got.Target)
@@ -73,7 +90,7 @@ func TestAFleetThatLeaksIsNotContained(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got.Contained || got.TouchedShare <= got.PredictedShare && a.Name != "poison-tenant" {
+					if got.Contained || got.TouchedShare <= got.PredictedShare && !a.Tells {
 						t.Errorf("contained %v, touched %v", got.Contained, got.TouchedShare)
 					}
 				})
@@ -91,6 +108,7 @@ func TestAFailedStepIsUndone(t *testing.T) {
 		"corrupt-map":       "corrupt map",
 		"shared-fate":       "kill shared",
 		"bad-deploy":        "settle",
+		"noisy-tenant":      "fared cell-002",
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,7 +210,7 @@ func TestAnAimedActNeedsACellWithTenants(t *testing.T) {
 
 func TestAScriptNamesItsActs(t *testing.T) {
 	all, err := Named("all")
-	if err != nil || len(all) != 9 {
+	if err != nil || len(all) != 12 {
 		t.Fatalf("all: %d acts, %v", len(all), err)
 	}
 	controls := 0
@@ -210,6 +228,14 @@ func TestAScriptNamesItsActs(t *testing.T) {
 	two, err := Named("hang-cell, kill-cell")
 	if err != nil || len(two) != 2 || two[0].Name != "hang-cell" || two[1].Name != "kill-cell" {
 		t.Errorf("two: %v, %v", two, err)
+	}
+	both, err := Named("noisy-tenant")
+	if err != nil || len(both) != 2 || both[0].Name != "noisy-tenant" || both[1].Name != "noisy-tenant-hands" {
+		t.Errorf("an act with its variant: %v, %v", both, err)
+	}
+	one, err := Named("noisy-tenant-hands")
+	if err != nil || len(one) != 1 {
+		t.Errorf("a variant: %v, %v", one, err)
 	}
 	for _, bad := range []string{"", "kill", "kill-cell,", "all,kill-cell"} {
 		if _, err := Named(bad); !errors.Is(err, cellway.ErrInvalid) {

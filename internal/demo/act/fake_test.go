@@ -33,7 +33,9 @@ type fakeFleet struct {
 	hung       map[cellway.CellID]chan struct{}
 	failing    map[cellway.CellID]int
 	admit      map[cellway.CellID]uint8
-	back       map[cellway.CellID]time.Time // when a crashed cell is up again
+	back       map[string]time.Time   // when a worker that crashed, or is busy, serves again
+	trouble    map[string]uint64      // of each worker
+	size       map[cellway.CellID]int // of hands, if not two
 	quarantine map[cellway.TenantID]bool
 	noControl  bool
 	badMaps    bool
@@ -45,7 +47,7 @@ type fakeFleet struct {
 func newFakeFleet() *fakeFleet {
 	return &fakeFleet{
 		kept: map[string]orders.Order{}, down: map[cellway.CellID]bool{}, hung: map[cellway.CellID]chan struct{}{},
-		failing: map[cellway.CellID]int{}, admit: map[cellway.CellID]uint8{}, back: map[cellway.CellID]time.Time{},
+		failing: map[cellway.CellID]int{}, admit: map[cellway.CellID]uint8{}, back: map[string]time.Time{}, trouble: map[string]uint64{}, size: map[cellway.CellID]int{},
 		quarantine: map[cellway.TenantID]bool{}, fail: map[string]error{}, sharedDown: true,
 	}
 }
@@ -109,8 +111,20 @@ func (f *fakeFleet) answer(w http.ResponseWriter, r *http.Request, shared bool) 
 	case drained && admit < 100:
 		refuse(503, "cell_drained")
 		return
-	case f.down[hit] || time.Now().Before(f.back[hit]):
+	case f.down[hit]:
 		refuse(503, "cell_unreachable")
+		return
+	}
+	worker := ""
+	for _, id := range f.hand(hit, tenant) {
+		if time.Now().Before(f.back[string(hit)+id]) {
+			f.trouble[string(hit)+id]++
+		} else if worker == "" {
+			worker = string(hit) + id
+		}
+	}
+	if worker == "" {
+		refuse(503, "hand_unreachable")
 		return
 	}
 	f.serial++
@@ -123,9 +137,12 @@ func (f *fakeFleet) answer(w http.ResponseWriter, r *http.Request, shared bool) 
 	case r.Method == http.MethodPost:
 		var o orders.Order
 		_ = json.NewDecoder(r.Body).Decode(&o)
-		if o.Item == orders.PoisonItem {
-			f.back[hit] = time.Now().Add(500 * time.Millisecond)
+		switch o.Item {
+		case orders.PoisonItem:
+			f.back[worker] = time.Now().Add(500 * time.Millisecond)
 			panic(http.ErrAbortHandler)
+		case orders.SlowItem:
+			f.back[worker] = time.Now().Add(500 * time.Millisecond)
 		}
 		o.Tenant, o.ID = tenant, fmt.Sprint(f.serial)
 		f.kept[o.ID] = o
@@ -167,7 +184,7 @@ func (f *fakeFleet) Kill(_ context.Context, c cellway.CellID) error {
 }
 
 func (f *fakeFleet) Start(_ context.Context, c cellway.CellID) error {
-	return f.do("start "+string(c), func() { f.down[c], f.back[c] = false, time.Time{} })
+	return f.do("start "+string(c), func() { f.down[c] = false })
 }
 
 func (f *fakeFleet) Suspend(_ context.Context, c cellway.CellID) error {
@@ -185,6 +202,59 @@ func (f *fakeFleet) Resume(_ context.Context, c cellway.CellID) error {
 
 func (f *fakeFleet) Deploy(_ context.Context, c cellway.CellID, percent int) error {
 	return f.do(fmt.Sprintf("deploy %s %d", c, percent), func() { f.failing[c] = percent })
+}
+
+// fakeWorkers is how many workers each cell has.
+const fakeWorkers = 4
+
+// hand returns a tenant's hand. The caller holds mu.
+func (f *fakeFleet) hand(c cellway.CellID, t cellway.TenantID) (ids []string) {
+	size, set := f.size[c]
+	if !set {
+		size = 2
+	}
+	var n int
+	_, _ = fmt.Sscanf(string(t), "tenant-%d", &n)
+	n /= len(cells)
+	first, second := n%fakeWorkers, (n%fakeWorkers+1+n/fakeWorkers%(fakeWorkers-1))%fakeWorkers
+	for i := range fakeWorkers {
+		if size == fakeWorkers || i == first || i == second {
+			ids = append(ids, fmt.Sprintf("w%d", i))
+		}
+	}
+	return ids
+}
+
+func (f *fakeFleet) Deal(_ context.Context, c cellway.CellID, size int) error {
+	if size == 0 {
+		size = fakeWorkers
+	}
+	return f.do(fmt.Sprintf("deal %s %d", c, size), func() { f.size[c] = size })
+}
+
+func (f *fakeFleet) Whole() int { return fakeWorkers }
+
+func (f *fakeFleet) Hands(_ context.Context, c cellway.CellID, tenants []cellway.TenantID) (map[cellway.TenantID][]string, error) {
+	all := map[cellway.TenantID][]string{}
+	return all, f.do("hands "+string(c), func() {
+		for _, t := range tenants {
+			all[t] = f.hand(c, t)
+		}
+	})
+}
+
+func (f *fakeFleet) Fared(_ context.Context, c cellway.CellID) (map[string]Fared, error) {
+	all := map[string]Fared{}
+	return all, f.do("fared "+string(c), func() {
+		for i := range fakeWorkers {
+			id := fmt.Sprintf("w%d", i)
+			all[id] = Fared{Attempts: 100, Trouble: f.trouble[string(c)+id]}
+		}
+	})
+}
+
+func (f *fakeFleet) Restart(_ context.Context, c cellway.CellID) error {
+	return f.do("restart "+string(c), func() { clear(f.back) })
 }
 
 func (f *fakeFleet) Owners(context.Context) (func(cellway.TenantID) cellway.CellID, error) {
@@ -242,6 +312,9 @@ func (f *fakeFleet) whole() error {
 	defer f.mu.Unlock()
 	var errs []error
 	for _, c := range cells {
+		if size, set := f.size[c]; set && size != 2 {
+			errs = append(errs, fmt.Errorf("hands of %s have %d workers", c, size))
+		}
 		if admit, set := f.admit[c]; f.down[c] || f.hung[c] != nil || f.failing[c] != 0 || set && admit != 100 {
 			errs = append(errs, fmt.Errorf("%s is still broken", c))
 		}

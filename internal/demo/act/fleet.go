@@ -10,23 +10,45 @@ import (
 // for is so, and it is no error if it was so before.
 type Fleet interface {
 	Cells
+	Workers
 	Control
 	Routers
 	Shared
 }
 
-// Cells are processes that can be harmed.
+// Cells can be harmed: each is a gateway and its workers, and all of them are
+// meant.
 type Cells interface {
-	// Kill ends a cell's process at once; it stays down until Start.
+	// Kill ends a cell's processes at once; they stay down until Start.
 	Kill(ctx context.Context, cell cellway.CellID) error
 	// Start returns when the cell is up and ready.
 	Start(ctx context.Context, cell cellway.CellID) error
-	// Suspend stops a cell's process in its tracks until Resume.
+	// Suspend stops a cell's processes in their tracks until Resume.
 	Suspend(ctx context.Context, cell cellway.CellID) error
 	Resume(ctx context.Context, cell cellway.CellID) error
 	// Deploy restarts a cell with a release that fails that share of its
 	// requests; zero is the good one.
 	Deploy(ctx context.Context, cell cellway.CellID, failPercent int) error
+}
+
+// Workers are the processes of a cell, behind its gateway.
+type Workers interface {
+	// Deal makes the hands of a cell's tenants so large; zero is all of its
+	// workers, as without hands. Whole is how many there are.
+	Deal(ctx context.Context, cell cellway.CellID, size int) error
+	Whole() int
+	// Hands returns the hands that the cell's gateway deals to tenants, and how
+	// its workers have fared.
+	Hands(ctx context.Context, cell cellway.CellID, tenants []cellway.TenantID) (map[cellway.TenantID][]string, error)
+	Fared(ctx context.Context, cell cellway.CellID) (map[string]Fared, error)
+	// Restart starts those of a cell's workers anew that are not up, at once.
+	Restart(ctx context.Context, cell cellway.CellID) error
+}
+
+// Fared is how a worker has fared since it came into its gateway's list.
+type Fared struct {
+	Attempts uint64 // requests that were tried at it
+	Trouble  uint64 // of these, how many failed, and how often it was passed over
 }
 
 // Control is the control plane: what it decides and its own life.

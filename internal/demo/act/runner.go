@@ -70,7 +70,7 @@ func (r *Runner) play(ctx context.Context, p Play) (report.Act, error) {
 	if r.Began != nil {
 		r.Began(rec)
 	}
-	failure := r.harm(ctx, s, p, rec, began)
+	told, failure := r.harm(ctx, s, p, rec, began)
 	if err := r.repair(ctx, s, p); err != nil {
 		failure = errors.Join(failure, err)
 	}
@@ -87,7 +87,7 @@ func (r *Runner) play(ctx context.Context, p Play) (report.Act, error) {
 		return report.Act{}, failure
 	}
 	return report.Judge(report.Scene{
-		Name: p.Act.Name, Target: s.Target, Control: p.Act.Control, Harm: p.Act.Harm, Took: took,
+		Name: p.Act.Name, Target: s.Target, Control: p.Act.Control, Harm: p.Act.Harm, Took: took, Hands: told,
 	}, res), nil
 }
 
@@ -114,21 +114,39 @@ func (r *Runner) stage(ctx context.Context, p Play) (Stage, error) {
 	return Stage{}, fmt.Errorf("cell %q has no tenant to touch: %w", s.Target, cellway.ErrNotFound)
 }
 
-// harm performs the steps at their times and waits for the end of the window.
-func (r *Runner) harm(ctx context.Context, s Stage, p Play, rec *load.Record, began time.Time) error {
+// harm performs the steps at their times and waits for the end of the window. It
+// returns what became of hands, if the act tells of them.
+func (r *Runner) harm(ctx context.Context, s Stage, p Play, rec *load.Record, began time.Time) (*report.HandScene, error) {
+	var hands *handWatch
+	if p.Act.Tells {
+		var err error
+		if hands, err = r.watchHands(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	covered := 0.0
 	for _, step := range p.Act.Steps {
 		at := began.Add(time.Duration(step.At * float64(p.Window)))
 		if err := until(ctx, at, p.End); err != nil {
-			return err
+			return nil, err
+		}
+		if step.Round {
+			if err := untilCovered(ctx, rec, covered+1, p.End); err != nil {
+				return nil, err
+			}
 		}
 		if err := r.do(ctx, s, step); err != nil {
-			return err
+			return nil, err
 		}
+		covered = rec.Covered()
 	}
 	if err := until(ctx, began.Add(max(p.Window, p.Hold)), p.End); err != nil {
-		return err
+		return nil, err
 	}
-	return untilRounds(ctx, rec, 1, p.End)
+	if err := untilRounds(ctx, rec, 1, p.End); err != nil || hands == nil {
+		return nil, err
+	}
+	return hands.told(ctx, s)
 }
 
 // repair performs the steps of an act's repair, with their pauses, to the last,
@@ -185,7 +203,13 @@ func until(ctx context.Context, at time.Time, end <-chan struct{}) error {
 // untilRounds returns when every tenant has sent that many requests, or when
 // end is closed.
 func untilRounds(ctx context.Context, rec *load.Record, rounds int, end <-chan struct{}) error {
-	for rec.Rounds() < rounds {
+	return untilCovered(ctx, rec, float64(rounds), end)
+}
+
+// untilCovered returns when the cover has gone through all tenants that often, or
+// when end is closed.
+func untilCovered(ctx context.Context, rec *load.Record, rounds float64, end <-chan struct{}) error {
+	for rec.Covered() < rounds {
 		select {
 		case <-end:
 			return nil

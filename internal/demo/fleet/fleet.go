@@ -1,7 +1,7 @@
 // Package fleet runs the demo's fleet, each part of it a process of its own.
 //
-// There are a control plane, routers and cells, on this machine, all from the
-// same executable.
+// There are a control plane, routers and cells, each of these a gateway and its
+// workers, on this machine, all from the same executable.
 //
 // It is what the acts are played on: every deed is a signal to a process, or a
 // request to the control plane's API, as an operator's would be. Nothing
@@ -19,8 +19,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -30,7 +28,6 @@ import (
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/demo/load"
 	"github.com/cellway/cellway/internal/demo/proc"
-	"github.com/cellway/cellway/internal/demo/role"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -48,6 +45,7 @@ type Config struct {
 	Dir     string             // for all files; must exist
 	Path    string             // the executable that plays every part
 	Cells   int                // if zero, 4; at least 2
+	Workers int                // of each cell; if zero, 8; at least 2
 	Routers int                // if zero, 2
 	Tenants []cellway.TenantID // to register
 	Log     *slog.Logger       // if nil, discarded
@@ -68,7 +66,7 @@ type Fleet struct {
 
 	control *proc.Process
 	routers []*part
-	cells   []*part
+	cells   []*cell
 	shared  *part
 
 	mu    sync.Mutex
@@ -80,9 +78,8 @@ type Fleet struct {
 // A part is a process that serves requests at a fixed address.
 type part struct {
 	*proc.Process
-	id    cellway.CellID // of a cell
 	url   string
-	admin string // of a router: the base URL of its admin listener
+	admin string // of a router or a gateway: the base URL of its admin listener
 	args  []string
 }
 
@@ -94,11 +91,17 @@ func New(cfg Config) (*Fleet, error) {
 	if cfg.Routers == 0 {
 		cfg.Routers = 2
 	}
+	if cfg.Workers == 0 {
+		cfg.Workers = 8
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Cells < 2 || cfg.Cells > 64 || cfg.Routers < 1 || cfg.Routers > 8 {
 		return nil, fmt.Errorf("a fleet of %d cells and %d routers: give 2 to 64 cells and 1 to 8 routers: %w", cfg.Cells, cfg.Routers, cellway.ErrInvalid)
+	}
+	if cfg.Workers < handSize || cfg.Workers > 32 || cfg.Cells*cfg.Workers > maxWorkers {
+		return nil, fmt.Errorf("%d workers in each of %d cells: give %d to 32, and at most %d in all: %w", cfg.Workers, cfg.Cells, handSize, maxWorkers, cellway.ErrInvalid)
 	}
 	f := &Fleet{
 		cfg:   cfg,
@@ -106,7 +109,7 @@ func New(cfg Config) (*Fleet, error) {
 		probe: &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 	f.group = proc.New(proc.Config{Dir: cfg.Dir, Log: cfg.Log, Changed: cfg.Changed})
-	free, err := freeAddresses(cfg.Cells + 2*cfg.Routers + 3)
+	free, err := freeAddresses(cfg.Cells*(cfg.Workers+2) + 2*cfg.Routers + 3)
 	if err != nil {
 		return nil, err
 	}
@@ -118,15 +121,17 @@ func New(cfg Config) (*Fleet, error) {
 		return nil, err
 	}
 	for i := range cfg.Cells {
-		p, err := f.addCell(cellway.CellID(fmt.Sprintf("cell-%03d", i+1)), take())
+		c, err := f.addCell(cellway.CellID(fmt.Sprintf("cell-%03d", i+1)), take)
 		if err != nil {
 			return nil, err
 		}
-		f.cells = append(f.cells, p)
+		f.cells = append(f.cells, c)
 	}
-	if f.shared, err = f.addCell(SharedName, take()); err != nil {
+	dir, err := f.folder(string(SharedName))
+	if err != nil {
 		return nil, err
 	}
+	f.shared = f.addWorker(SharedName, "", dir, take())
 	for i := range cfg.Routers {
 		p, err := f.addRouter(fmt.Sprintf("router-%d", i+1), take(), take())
 		if err != nil {
@@ -137,13 +142,17 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
+// quick is how soon a process that died starts again, unless it is a worker: these
+// are to stay down long enough to be missed.
+var quick = proc.BackOff{First: 50 * time.Millisecond, Most: time.Second}
+
 // child adds a process that plays a role and is ready when url answers 200.
-func (f *Fleet) child(name, role string, args []string, url string) *proc.Process {
+func (f *Fleet) child(name, role string, args []string, url string, again proc.BackOff) *proc.Process {
 	return f.group.Add(proc.Spec{
 		Name: name, Path: f.cfg.Path, Args: append([]string{role}, args...),
 		Ready:   func(ctx context.Context) error { return f.ok(ctx, url) },
 		StopIn:  5 * time.Second,
-		BackOff: proc.BackOff{First: 50 * time.Millisecond, Most: time.Second},
+		BackOff: again,
 	})
 }
 
@@ -172,20 +181,6 @@ func (f *Fleet) folder(name string) (string, error) {
 	return dir, nil
 }
 
-func (f *Fleet) addCell(id cellway.CellID, addr string) (*part, error) {
-	dir, err := f.folder(string(id))
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"--id", string(id), "--listen", addr, "--data", dir}
-	if id != SharedName {
-		args = append(args, "--guard")
-	}
-	p := &part{id: id, url: "http://" + addr, args: args}
-	p.Process = f.child(string(id), role.Cell, args, p.url+"/healthz")
-	return p, nil
-}
-
 // Run keeps the fleet's processes until ctx ends; then it ends them and
 // returns. Up brings them up.
 func (f *Fleet) Run(ctx context.Context) error {
@@ -202,7 +197,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 func (f *Fleet) Up(ctx context.Context) error {
 	g, starting := errgroup.WithContext(ctx)
 	for _, c := range f.cells {
-		g.Go(func() error { return c.Process.Start(starting) })
+		g.Go(func() error { return c.start(starting) })
 	}
 	g.Go(func() error { return f.control.Start(starting) })
 	if err := g.Wait(); err != nil {
@@ -245,11 +240,11 @@ func (f *Fleet) Home() load.Stack {
 // ControlURL returns the address of the control plane's API.
 func (f *Fleet) ControlURL() string { return f.api.URL() }
 
-// Statuses returns how each process is: cells, then routers, then the control
-// plane.
-func (f *Fleet) Statuses() (cells, others []proc.Status) {
+// Statuses returns how each cell is, and how each other process: routers, then the
+// control plane.
+func (f *Fleet) Statuses() (cells []CellStatus, others []proc.Status) {
 	for _, c := range f.cells {
-		cells = append(cells, c.Status())
+		cells = append(cells, c.status())
 	}
 	for _, r := range f.routers {
 		others = append(others, r.Status())
@@ -266,64 +261,6 @@ func (f *Fleet) Admit(id cellway.CellID) uint8 {
 		return admit
 	}
 	return 100
-}
-
-func (f *Fleet) cell(id cellway.CellID) (*part, error) {
-	i := slices.IndexFunc(f.cells, func(p *part) bool { return p.id == id })
-	if i < 0 {
-		return nil, fmt.Errorf("cell %q: %w", id, cellway.ErrNotFound)
-	}
-	return f.cells[i], nil
-}
-
-// Kill implements act.Cells.
-func (f *Fleet) Kill(ctx context.Context, id cellway.CellID) error {
-	p, err := f.cell(id)
-	if err != nil {
-		return err
-	}
-	return p.Process.Kill(ctx)
-}
-
-// Start implements act.Cells.
-func (f *Fleet) Start(ctx context.Context, id cellway.CellID) error {
-	p, err := f.cell(id)
-	if err != nil {
-		return err
-	}
-	return p.Process.Start(ctx)
-}
-
-// Suspend implements act.Cells.
-func (f *Fleet) Suspend(_ context.Context, id cellway.CellID) error {
-	p, err := f.cell(id)
-	if err != nil {
-		return err
-	}
-	return p.Process.Suspend()
-}
-
-// Resume implements act.Cells.
-func (f *Fleet) Resume(_ context.Context, id cellway.CellID) error {
-	p, err := f.cell(id)
-	if err != nil {
-		return err
-	}
-	return p.Process.Resume()
-}
-
-// Deploy implements act.Cells.
-func (f *Fleet) Deploy(ctx context.Context, id cellway.CellID, failPercent int) error {
-	p, err := f.cell(id)
-	if err != nil {
-		return err
-	}
-	args := append([]string{role.Cell}, p.args...)
-	if failPercent > 0 {
-		args = append(args, "--release", "v2", "--fail-percent", strconv.Itoa(failPercent))
-	}
-	p.SetArgs(args)
-	return errors.Join(p.Stop(ctx), p.Process.Start(ctx))
 }
 
 // RestartRouters implements act.Routers.

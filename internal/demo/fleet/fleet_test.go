@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // newFleet returns a fleet whose Run runs until the test ends. Nothing is up.
 func newFleet(t *testing.T) *Fleet {
 	t.Helper()
-	f, err := New(Config{Dir: t.TempDir(), Path: os.Args[0], Tenants: load.Tenants(200), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	f, err := New(Config{Dir: t.TempDir(), Path: os.Args[0], Workers: 3, Tenants: load.Tenants(200), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +99,11 @@ func TestASuspendedCellConnectsButDoesNotAnswer(t *testing.T) {
 	if err := f.Start(t.Context(), "cell-002"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.cell("cell-002")
+	c, err := f.cell("cell-002")
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := c.gateway
 	if err := f.Suspend(t.Context(), "cell-002"); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	} else if err != nil {
@@ -132,7 +133,7 @@ func TestASuspendedCellConnectsButDoesNotAnswer(t *testing.T) {
 func upWithoutRouters(t *testing.T, f *Fleet) {
 	t.Helper()
 	for _, c := range f.cells {
-		if err := c.Process.Start(t.Context()); err != nil {
+		if err := c.start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -194,12 +195,20 @@ func TestACellRefusesWhatNoRouterSentToIt(t *testing.T) {
 	if err := f.Start(t.Context(), "cell-002"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.cell("cell-002")
+	c, err := f.cell("cell-002")
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, p := range c.processes() {
+		refusesStrangers(t, p.url)
+	}
+}
+
+// refusesStrangers holds who listens there to what is routed to cell-002.
+func refusesStrangers(t *testing.T, url string) {
+	t.Helper()
 	for routed, want := range map[string]int{"": 421, "cell-001": 421, "cell-002": 200} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/orders", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/orders", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,13 +234,13 @@ func TestADeployChangesTheRelease(t *testing.T) {
 	if err := f.Start(t.Context(), "cell-003"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.cell("cell-003")
+	c, err := f.cell("cell-003")
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := func() string {
+	release := func(w *part) string {
 		t.Helper()
-		res, err := http.Get(p.url + "/healthz")
+		res, err := http.Get(w.url + "/healthz")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,8 +258,10 @@ func TestADeployChangesTheRelease(t *testing.T) {
 		if err := f.Deploy(t.Context(), "cell-003", tc.fail); err != nil {
 			t.Fatal(err)
 		}
-		if got := release(); got != tc.want {
-			t.Errorf("release %q, want %q", got, tc.want)
+		for _, w := range c.workers {
+			if got := release(w); got != tc.want {
+				t.Errorf("release %q, want %q", got, tc.want)
+			}
 		}
 	}
 }
@@ -259,7 +270,7 @@ func TestUnknownCellsAreNamed(t *testing.T) {
 	f := newFleet(t)
 	for _, err := range []error{
 		f.Kill(t.Context(), "cell-009"), f.Start(t.Context(), "cell-009"), f.Suspend(t.Context(), "cell-009"),
-		f.Resume(t.Context(), "cell-009"), f.Deploy(t.Context(), "cell-009", 1),
+		f.Resume(t.Context(), "cell-009"), f.Deploy(t.Context(), "cell-009", 1), f.Deal(t.Context(), "cell-009", 1), f.Restart(t.Context(), "cell-009"),
 	} {
 		if !errors.Is(err, cellway.ErrNotFound) {
 			t.Errorf("got %v", err)
@@ -268,10 +279,10 @@ func TestUnknownCellsAreNamed(t *testing.T) {
 }
 
 func TestTheSizeOfAFleetIsChecked(t *testing.T) {
-	for _, cfg := range []Config{{Cells: 1}, {Cells: 65}, {Cells: -1}, {Routers: 9}, {Routers: -1}} {
+	for _, cfg := range []Config{{Cells: 1}, {Cells: 65}, {Cells: -1}, {Routers: 9}, {Routers: -1}, {Workers: 1}, {Workers: 33}, {Cells: 64, Workers: 8}} {
 		cfg.Dir = t.TempDir()
 		if _, err := New(cfg); !errors.Is(err, cellway.ErrInvalid) {
-			t.Errorf("%d cells, %d routers: %v", cfg.Cells, cfg.Routers, err)
+			t.Errorf("%d cells, %d routers, %d workers: %v", cfg.Cells, cfg.Routers, cfg.Workers, err)
 		}
 	}
 }
@@ -350,4 +361,65 @@ func TestARealFleetIsManagedThroughItsControlPlane(t *testing.T) {
 	must(f.Start(t.Context(), target))
 	must(f.Settle(t.Context()))
 	ask("with its cell back", "200")
+}
+
+// Hands are what the gateway deals, and a worker that dies is its tenants' alone.
+func TestACellsGatewayDealsHandsOfItsWorkers(t *testing.T) {
+	f := newFleet(t)
+	if err := f.Start(t.Context(), "cell-002"); err != nil {
+		t.Fatal(err)
+	}
+	hands := func(size int) map[cellway.TenantID][]string {
+		t.Helper()
+		all, err := f.Hands(t.Context(), "cell-002", f.cfg.Tenants)
+		if err != nil || len(all) != len(f.cfg.Tenants) {
+			t.Fatalf("%d hands, %v", len(all), err)
+		}
+		for id, hand := range all {
+			if len(hand) != size {
+				t.Fatalf("the hand of %s is %v", id, hand)
+			}
+		}
+		return all
+	}
+	before := hands(2)
+	for _, size := range []int{0, 2} {
+		if err := f.Deal(t.Context(), "cell-002", size); err != nil {
+			t.Fatal(err)
+		}
+		hands(map[int]int{0: f.Whole(), 2: 2}[size])
+	}
+	if after := hands(2); !slices.Equal(before["tenant-0001"], after["tenant-0001"]) {
+		t.Errorf("the hand was %v and is %v", before["tenant-0001"], after["tenant-0001"])
+	}
+	c, err := f.cell("cell-002")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.workers[0].Process.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.status(); s.State != proc.Up || s.Up != 2 || s.Workers != 3 {
+		t.Errorf("with a dead worker: %+v", s)
+	}
+	if err := f.Restart(t.Context(), "cell-002"); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.status(); s.Up != 3 {
+		t.Errorf("restarted: %+v", s)
+	}
+	fared, err := f.Fared(t.Context(), "cell-002")
+	if err != nil || len(fared) != 3 {
+		t.Errorf("%v, %v", fared, err)
+	}
+}
+
+func TestWorkersAreKnownByTheirNames(t *testing.T) {
+	for process, want := range map[string][2]string{
+		"cell-001-w3": {"cell-001", "w3"}, "cell-001-gateway": {}, "router-1": {}, "control": {}, "shared": {},
+	} {
+		if cell, worker := WorkerOf(process); cell != want[0] || worker != want[1] {
+			t.Errorf("%s: %q of %q", process, worker, cell)
+		}
+	}
 }

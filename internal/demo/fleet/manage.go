@@ -30,7 +30,7 @@ func (f *Fleet) register(ctx context.Context) error {
 	}
 	for i, c := range f.cells {
 		_, err := f.api.PutCell(ctx, c.id, api.CellSettings{
-			Title: fmt.Sprintf("Cell %d", i+1), Endpoints: []string{c.url}, State: cellway.CellActive, Guard: cellway.GuardIdentity,
+			Title: fmt.Sprintf("Cell %d", i+1), Endpoints: []string{c.gateway.url}, State: cellway.CellActive, Guard: cellway.GuardIdentity,
 		}, client.Write{})
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ func (f *Fleet) addControl(addr, mirrorAddr string) error {
 	if f.mirror, err = newMirror(mirrorAddr, url, f.cfg.Log); err != nil {
 		return err
 	}
-	f.control = f.child(ControlName, role.Control, []string{"--listen", addr, "--data", dir, "--key", signing}, url+"/readyz")
+	f.control = f.child(ControlName, role.Control, []string{"--listen", addr, "--data", dir, "--key", signing}, url+"/readyz", quick)
 	return nil
 }
 
@@ -42,7 +42,7 @@ func (f *Fleet) addRouter(name, addr, admin string) (*part, error) {
 	p := &part{url: "http://" + addr, admin: "http://" + admin, args: []string{
 		"--id", name, "--listen", addr, "--admin", admin, "--source", f.mirror.URL(), "--keyring", f.trusted, "--state", dir, "--fleet", Name,
 	}}
-	p.Process = f.child(name, role.Router, p.args, p.admin+"/readyz")
+	p.Process = f.child(name, role.Router, p.args, p.admin+"/readyz", quick)
 	return p, nil
 }
 

@@ -49,8 +49,9 @@ type Generator struct {
 	cover  stream
 	skew   stream
 	surge  stream
-	poison int // the tenant that surges
-	place  int // in the cover
+	loud   int    // the tenant that surges
+	item   string // what it orders
+	place  int    // in the cover
 	order  []int
 	draw   *drawer
 	rnd    *rand.Rand
@@ -135,13 +136,13 @@ func (g *Generator) SetRate(cover, skew float64) {
 	g.nudge()
 }
 
-// Surge makes one tenant send that many poisoned orders a second; zero ends it.
-func (g *Generator) Surge(tenant cellway.TenantID, rate float64) error {
+// Surge makes one tenant send that many orders of an item a second; zero ends it.
+func (g *Generator) Surge(tenant cellway.TenantID, item string, rate float64) error {
 	for i, t := range g.cfg.Tenants {
 		if t == tenant {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			g.poison = i
+			g.loud, g.item = i, item
 			g.surge.set(time.Now(), rate)
 			g.nudge()
 			return nil
@@ -246,7 +247,7 @@ func (g *Generator) sendDue(ctx context.Context, open *sync.WaitGroup) time.Dura
 		}
 		due := s.next
 		s.next = due.Add(s.every)
-		q := request{due: due, target: g.stack, record: g.record, kind: g.rnd.Float64(), poisoned: s == &g.surge}
+		q := request{due: due, target: g.stack, record: g.record, kind: g.rnd.Float64()}
 		switch s {
 		case &g.cover:
 			q.tenant = g.order[g.place%len(g.order)]
@@ -254,7 +255,7 @@ func (g *Generator) sendDue(ctx context.Context, open *sync.WaitGroup) time.Dura
 		case &g.skew:
 			q.tenant = g.draw.draw()
 		case &g.surge:
-			q.tenant = g.poison
+			q.tenant, q.item = g.loud, g.item
 		}
 		q.owner = g.owner[q.tenant]
 		q.serial = g.serial

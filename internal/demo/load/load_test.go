@@ -415,11 +415,11 @@ func TestASurgeIsPoisonFromOneTenant(t *testing.T) {
 		}))()
 		g := newGenerator(t, Config{Tenants: Tenants(100), Dial: n.DialContext}, "http://router")
 		run(t, g, func() {
-			if err := g.Surge("tenant-0007", 10); err != nil {
+			if err := g.Surge("tenant-0007", orders.PoisonItem, 10); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second + 5*time.Millisecond)
-			if err := g.Surge("tenant-0007", 0); err != nil {
+			if err := g.Surge("tenant-0007", "", 0); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -427,7 +427,7 @@ func TestASurgeIsPoisonFromOneTenant(t *testing.T) {
 		if len(poison) != 1 || poison["tenant-0007 poison"] != 10 {
 			t.Errorf("got %v", poison)
 		}
-		if err := g.Surge("nobody", 1); !errors.Is(err, cellway.ErrNotFound) {
+		if err := g.Surge("nobody", "", 1); !errors.Is(err, cellway.ErrNotFound) {
 			t.Errorf("surge of nobody: %v", err)
 		}
 	})

@@ -72,6 +72,14 @@ type CellResult struct {
 	Causes   map[string]int // failures by their kind
 }
 
+// Covered returns how often the cover has gone through all tenants since the
+// record began, as far as it has come.
+func (r *Record) Covered() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return float64(r.covered) / float64(len(r.tenants))
+}
+
 // Rounds returns how many times the cover has gone through all tenants since
 // the record began.
 func (r *Record) Rounds() int {

@@ -19,14 +19,14 @@ import (
 
 // A request is one that is due.
 type request struct {
-	due      time.Time
-	tenant   int
-	owner    cellway.CellID
-	target   *target
-	record   *Record // or nil
-	kind     float64 // 0 to 1: draws the kind
-	poisoned bool
-	serial   uint64
+	due    time.Time
+	tenant int
+	owner  cellway.CellID
+	target *target
+	record *Record // or nil
+	kind   float64 // 0 to 1: draws the kind
+	item   string  // to order, whatever kind says; or ""
+	serial uint64
 }
 
 // A target is a stack with what the generator knows about it.
@@ -66,10 +66,10 @@ func (g *Generator) perform(ctx context.Context, q request) (rerouted bool, err 
 	var sent orders.Order
 	var body []byte
 	switch {
-	case q.poisoned || last.ID == "" || q.kind < writeShare:
+	case q.item != "" || last.ID == "" || q.kind < writeShare:
 		sent = orders.Order{Tenant: tenant, Item: fmt.Sprintf("item-%d", q.serial), Quantity: 1 + int(q.serial%9)}
-		if q.poisoned {
-			sent.Item = orders.PoisonItem
+		if q.item != "" {
+			sent.Item = q.item
 		}
 		method, path, want = http.MethodPost, "/orders", http.StatusCreated
 		body = fmt.Appendf(nil, `{"item":%q,"quantity":%d}`, sent.Item, sent.Quantity)

@@ -3,6 +3,7 @@ package orders
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cellway/cellway"
 )
@@ -302,5 +304,50 @@ func TestServeFinishesOpenRequestsAndStops(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A tenant's reports keep a worker's places, and requests that wait give up with
+// their clients.
+func TestSlowOrdersKeepTheWorkersPlaces(t *testing.T) {
+	srv := newCell(t, func(c *Config) { c.Worker, c.Places = "w3", 1 })
+	began, slow := make(chan struct{}), make(chan Answer, 1)
+	go func() {
+		close(began)
+		var a Answer
+		if status, _ := call(t, http.MethodPost, srv.URL+"/orders", `{"item":"report","quantity":1}`, &a, "X-Tenant-Id", "acme"); status != http.StatusCreated {
+			t.Errorf("a report: %d", status)
+		}
+		slow <- a
+	}()
+	<-began
+	waited := false
+	for !waited {
+		select {
+		case a := <-slow:
+			if a.Worker != "w3" {
+				t.Errorf("answered by %q", a.Worker)
+			}
+			if !waited {
+				t.Fatal("nobody had to wait for the place")
+			}
+		default:
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/orders", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Tenant-Id", "globex")
+		res, err := http.DefaultClient.Do(req)
+		if err == nil {
+			res.Body.Close()
+		}
+		waited = errors.Is(err, context.DeadlineExceeded)
+		cancel()
+	}
+	<-slow
+	if status, _ := call(t, http.MethodGet, srv.URL+"/orders", "", nil, "X-Tenant-Id", "globex"); status != http.StatusOK {
+		t.Errorf("afterwards: %d", status)
 	}
 }

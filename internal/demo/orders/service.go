@@ -21,6 +21,13 @@ import (
 // one tenant's data sets off would.
 const PoisonItem = "poison"
 
+// SlowItem is the item whose order keeps one of a worker's places for [SlowTime],
+// as a report over all that a tenant has would.
+const SlowItem = "report"
+
+// SlowTime is how long it does.
+const SlowTime = time.Second
+
 // Canary is the synthetic tenant for which GET /healthz writes an order and
 // reads it back.
 const Canary cellway.TenantID = "canary"
@@ -28,6 +35,8 @@ const Canary cellway.TenantID = "canary"
 // A Config says how a cell's service runs.
 type Config struct {
 	Cell        cellway.CellID // named in every answer
+	Worker      string         // named in every answer, too; may be empty
+	Places      int            // order requests served at a time, the others wait; if zero, 4
 	Release     string         // named in GET /healthz; if empty, "v1"
 	Store       *Store         // required
 	FailPercent int            // share of order requests answered 500: a bad release
@@ -59,8 +68,9 @@ func (c Config) crash() {
 // The tenant is in X-Tenant-Id, or else in X-Cell-Key. Every answer is JSON and
 // names the cell; an error is a problem document (RFC 9457) with a code.
 type Service struct {
-	cfg Config
-	mux http.ServeMux
+	cfg    Config
+	mux    http.ServeMux
+	places chan struct{} // one for each request that is served
 }
 
 // New returns a service over cfg.Store, or an [cellway.ErrInvalid].
@@ -68,6 +78,8 @@ func New(cfg Config) (*Service, error) {
 	switch {
 	case cfg.Store == nil:
 		return nil, fmt.Errorf("orders service of %s needs a store: %w", cfg.Cell, cellway.ErrInvalid)
+	case cfg.Places < 0:
+		return nil, fmt.Errorf("orders service of %s: %d places: %w", cfg.Cell, cfg.Places, cellway.ErrInvalid)
 	case cfg.FailPercent < 0 || cfg.FailPercent > 100:
 		return nil, fmt.Errorf("orders service of %s: fail percent is %d, not 0 to 100: %w", cfg.Cell, cfg.FailPercent, cellway.ErrInvalid)
 	}
@@ -77,7 +89,10 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{cfg: cfg}
+	if cfg.Places == 0 {
+		cfg.Places = 4
+	}
+	s := &Service{cfg: cfg, places: make(chan struct{}, cfg.Places)}
 	s.mux.HandleFunc("POST /orders", s.tenant(s.add))
 	s.mux.HandleFunc("GET /orders/{id}", s.tenant(s.get))
 	s.mux.HandleFunc("GET /orders", s.tenant(s.list))
@@ -91,6 +106,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serv
 // An Answer is the body of every successful answer about orders.
 type Answer struct {
 	Cell   cellway.CellID   `json:"cell"`
+	Worker string           `json:"worker,omitempty"`
 	Tenant cellway.TenantID `json:"tenant"`
 	Order  *Order           `json:"order,omitempty"`  // POST, and GET of one
 	Orders []Order          `json:"orders,omitempty"` // GET of many
@@ -127,12 +143,18 @@ func (s *Service) tenant(h handler) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
+		select {
+		case s.places <- struct{}{}:
+			defer func() { <-s.places }()
+		case <-r.Context().Done():
+			return // nobody waits for an answer
+		}
 		a, err := h(r.Context(), tenant, r)
 		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
-		a.Cell, a.Tenant = s.cfg.Cell, tenant
+		a.Cell, a.Worker, a.Tenant = s.cfg.Cell, s.cfg.Worker, tenant
 		status := http.StatusOK
 		if r.Method == http.MethodPost {
 			status = http.StatusCreated
@@ -184,6 +206,15 @@ func (s *Service) add(ctx context.Context, tenant cellway.TenantID, r *http.Requ
 		return Answer{}, fmt.Errorf("quantity is %d, not 1 to %d: %w", body.Quantity, maxQuantity, cellway.ErrInvalid)
 	case len(request) > maxRequest:
 		return Answer{}, fmt.Errorf("idempotency key has %d bytes, at most %d are allowed: %w", len(request), maxRequest, cellway.ErrInvalid)
+	}
+	if body.Item == SlowItem {
+		t := time.NewTimer(SlowTime)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return Answer{}, context.Cause(ctx)
+		}
 	}
 	o, err := s.cfg.Store.Add(ctx, Order{Tenant: tenant, Item: body.Item, Quantity: body.Quantity, Created: time.Now()}, request)
 	return Answer{Order: &o}, err

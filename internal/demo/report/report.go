@@ -50,6 +50,7 @@ type Act struct {
 	MinRequests    int            `json:"min_requests"`           // what the quietest tenant sent
 	Rerouted       int            `json:"rerouted"`               // requests that went to the other router after a connect failure
 	Cells          []Cell         `json:"cells"`
+	Hands          *Hands         `json:"hands,omitempty"` // of an act that tells of them
 }
 
 // A Cell sums up the requests of the tenants that one cell owns.
@@ -70,6 +71,7 @@ type Scene struct {
 	Control bool
 	Harm    bool // the target's tenants are expected to be touched
 	Took    time.Duration
+	Hands   *HandScene // what became of the target's hands; nil if the act does not tell
 }
 
 // Judge holds what was measured in an act against what was expected of it.
@@ -107,6 +109,9 @@ func Judge(s Scene, r load.Result) Act {
 		if s.Harm {
 			a.PredictedShare = float64(owned) / float64(a.Tenants)
 		}
+	}
+	if s.Hands != nil {
+		a.judgeHands(s.Hands, r, owned)
 	}
 	return a
 }

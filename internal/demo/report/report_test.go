@@ -280,3 +280,60 @@ func TestNoLatencyIsADash(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// Hands are judged by whom they could not help: lost is who failed, degraded who
+// had a worker that was touched, beside what the arithmetic predicts.
+func TestHandsAreHeldAgainstTheArithmetic(t *testing.T) {
+	res := load.Result{Limit: time.Second, Cells: []load.CellResult{{ID: "cell-001"}, {ID: "cell-002", Errors: 3}}}
+	for i, id := range load.Tenants(8) {
+		tr := load.TenantResult{ID: id, Cell: []cellway.CellID{"cell-001", "cell-002"}[i%2], Requests: 2}
+		if id == "tenant-0002" || id == "tenant-0004" {
+			tr.Errors = 1
+		}
+		res.Tenants = append(res.Tenants, tr)
+	}
+	scene := Scene{Name: "poison-tenant-hands", Target: "cell-002", Harm: true, Hands: &HandScene{Workers: 8, Touched: []string{"w1", "w2"}, Culprit: "tenant-0002",
+		Hands: map[cellway.TenantID][]string{"tenant-0002": {"w1", "w2"}, "tenant-0004": {"w2", "w1"}, "tenant-0006": {"w1", "w5"}, "tenant-0008": {"w3", "w4"}}}}
+	a := Judge(scene, res)
+	h := a.Hands
+	if h.Size != 2 || h.Tenants != 3 || h.Lost != 1 || h.SameHand != 1 || h.Degraded != 2 || h.Outside != 0 {
+		t.Errorf("%+v", h)
+	}
+	near := func(got, want float64) bool { return got > want-1e-9 && got < want+1e-9 }
+	if !near(h.PredictedLostShare, 1.0/28) || !near(h.PredictedDegradedShare, 13.0/28) || !near(a.PredictedShare, (1+3.0/28)/8) {
+		t.Errorf("predicted: lost %v, degraded %v, touched %v", h.PredictedLostShare, h.PredictedDegradedShare, a.PredictedShare)
+	}
+	res.Tenants[5].Errors = 1
+	if h := Judge(scene, res).Hands; h.Lost != 2 || h.Outside != 1 {
+		t.Errorf("a tenant that failed beside a worker that is well: %+v", h)
+	}
+	var r Report
+	r.Add(a)
+	for width, want := range map[int]string{
+		0:  "poison-tenant-hands  2 of 8   33.3 %     3.6 %        66.7 %    46.4 %  w1 w2\n",
+		80: "poison-tenant-hands  2 of 8   33.3 %     3.6 %        66.7 %    46.4 %\n",
+		60: "poison-tenant-hands  2 of 8   33.3 %     3.6 %        66.7 %\n",
+		48: "poison-tenant-hands  2 of 8   33.3 %     3.6 %\n",
+	} {
+		var b strings.Builder
+		if err := r.Table(&b, width); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("at %d no %q in\n%s", width, want, b.String())
+		}
+	}
+	without := a
+	without.Name, without.Hands = "poison-tenant", &Hands{Workers: 8, Size: 8, LostShare: 0.95}
+	r.Add(without)
+	if got := strings.Join(r.summary(), "\n"); !strings.Contains(got, "poison-tenant took 95.0 % of its cell's tenants down, and 33.3 % with hands of 2 of 8 workers.") {
+		t.Errorf("got\n%s", got)
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `"hands":{"workers":8,"size":2,"tenants":3,"lost":1,`) {
+		t.Errorf("got %s", text)
+	}
+}

@@ -30,6 +30,9 @@ func (r *Report) Table(w io.Writer, width int) error {
 		b.WriteString(r.table(width))
 		b.WriteString("\n")
 	}
+	if hands := r.hands(width); hands != "" {
+		b.WriteString(hands + "\n")
+	}
 	for _, l := range r.summary() {
 		b.WriteString(strings.Join(wrap(width, l), "\n") + "\n")
 	}
@@ -64,6 +67,27 @@ func (r *Report) table(width int) string {
 		}
 	}
 	return b.String()
+}
+
+// hands has a line for each act that tells of hands, or is empty.
+func (r *Report) hands(width int) string {
+	columns := []fit.Column{
+		{Head: "the target's tenants", Width: 20, Left: true}, {Head: "hand", Width: 6, Left: true},
+		{Head: "lost all", Width: 8}, {Head: "predicted", Width: 9}, {Head: "lost a worker", Width: 13, Rank: 1}, {Head: "predicted", Width: 9, Rank: 2},
+		{Head: "workers hit", Left: true, Wide: true, Rank: 3},
+	}
+	var rows [][]string
+	for _, a := range r.Acts {
+		if h := a.Hands; h != nil {
+			rows = append(rows, []string{a.Name, fmt.Sprintf("%d of %d", h.Size, h.Workers), Percent(h.LostShare), Percent(h.PredictedLostShare),
+				Percent(h.DegradedShare), Percent(h.PredictedDegradedShare), strings.Join(h.Touched, " ")})
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	head, lines := fit.Table(width, columns, rows)
+	return head + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // stack says what came of an act in narrow lines.
@@ -161,6 +185,14 @@ func (r *Report) summary() (lines []string) {
 	if acts > 0 {
 		say("%d of %d acts contained.", contained, acts)
 		say("The worst touched %s of %d tenants; %d cells predict 1/%d = %s.", Percent(worst), r.Tenants, r.Cells, r.Cells, Percent(1/float64(max(1, r.Cells))))
+	}
+	for _, a := range r.Acts {
+		for _, b := range r.Acts {
+			if a.Hands != nil && b.Hands != nil && b.Name == a.Name+"-hands" {
+				say("%s took %s of its cell's tenants down, and %s with hands of %d of %d workers.",
+					a.Name, Percent(a.Hands.LostShare), Percent(b.Hands.LostShare), b.Hands.Size, b.Hands.Workers)
+			}
+		}
 	}
 	if inconclusive > 0 {
 		say("%d inconclusive: this machine is too busy.", inconclusive)

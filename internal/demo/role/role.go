@@ -22,13 +22,14 @@ import (
 
 // The parts, as the first argument of a process names them.
 const (
-	Cell    = "demo-cell"    // the orders service with a file of its own
+	Worker  = "demo-worker"  // the orders service
+	Gateway = "demo-gateway" // a cell's front door
 	Router  = "demo-router"  // a router
 	Control = "demo-control" // the control plane
 )
 
 // Names lists the parts.
-func Names() []string { return []string{Cell, Router, Control} }
+func Names() []string { return []string{Worker, Gateway, Router, Control} }
 
 // Run plays a part until ctx or the process that holds the other end of stdin
 // ends. Its log goes to out.
@@ -37,8 +38,10 @@ func Run(ctx context.Context, part string, args []string, stdin io.Reader, out i
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(out, nil))
 	switch part {
-	case Cell:
-		return runCell(ctx, args, log)
+	case Worker:
+		return runWorker(ctx, args, log)
+	case Gateway:
+		return runGateway(ctx, args, out)
 	case Router:
 		return runRouter(ctx, args, out)
 	case Control:

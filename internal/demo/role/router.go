@@ -3,8 +3,6 @@ package role
 import (
 	"context"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/cellway/cellway/internal/routerd"
 )
@@ -23,19 +21,14 @@ func runRouter(ctx context.Context, args []string, out io.Writer) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	// What is set for another router on this machine is not meant for this one.
-	for _, setting := range os.Environ() {
-		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "CELLWAY_ROUTER_") {
-			if err := os.Unsetenv(name); err != nil {
-				return err
-			}
-		}
+	if err := forget("CELLWAY_ROUTER_"); err != nil {
+		return err
 	}
 	return routerd.Run(ctx, []string{
 		"--fleet", *fleet, "--source", *source, "--keyring", *keyring, "--state-dir", *state, "--router-id", *id,
 		"--listen", *addr, "--admin", *admin, "--log-format", "text",
 		"--drain-wait", "200ms", "--drain-timeout", "3s", "--drain-spread", "200ms",
-		"--cell-in-flight", "128", "--cell-pending", "128", "--cell-queue-wait", "100ms", "--cell-first-byte-timeout", "1s",
+		"--cell-in-flight", "256", "--cell-pending", "128", "--cell-queue-wait", "100ms", "--cell-first-byte-timeout", "1s",
 		"--breaker-backoff", "200ms", "--breaker-max-backoff", "1s",
 	}, out, out)
 }

@@ -207,9 +207,9 @@ const barWidth = 10
 func (p *pen) cells(s State) {
 	columns := []fit.Column{
 		{Head: "  cell", Width: 10, Left: true}, {Head: "state", Width: 8, Left: true, Rank: 1},
-		{Head: "tenants", Rank: 5}, {Head: "req/s", Rank: 3}, {Head: "err/s", Rank: 2},
-		{Head: "p50", Width: 7, Rank: 8}, {Head: "p99", Width: 7, Rank: 4},
-		{Head: "failing", Width: barWidth, Left: true, Wide: true, Rank: 6}, {Width: len("starts in 400ms"), Left: true, Wide: true, Rank: 7},
+		{Head: "workers", Rank: 5}, {Head: "tenants", Rank: 6}, {Head: "req/s", Rank: 3}, {Head: "err/s", Rank: 2},
+		{Head: "p50", Width: 7, Rank: 9}, {Head: "p99", Width: 7, Rank: 4},
+		{Head: "failing", Width: barWidth, Left: true, Wide: true, Rank: 8}, {Width: len("starts in 400ms"), Left: true, Wide: true, Rank: 7},
 	}
 	var rows [][]string
 	for _, c := range s.Cells {
@@ -224,7 +224,7 @@ func (p *pen) cells(s State) {
 			failing = p.bar(c.Errors/c.Requests, barWidth, red, "░")
 		}
 		rows = append(rows, []string{p.ink(cyan, mark) + string(c.Live.Cell), p.mood(c.Condition.Mood, c.Condition.Word),
-			fmt.Sprint(c.Owned), fmt.Sprintf("%.0f", c.Requests), fails, duration(c.P50), duration(c.P99), failing, p.ink(dim, c.Note)})
+			p.workers(c), fmt.Sprint(c.Owned), fmt.Sprintf("%.0f", c.Requests), fails, duration(c.P50), duration(c.P99), failing, p.ink(dim, c.Note)})
 	}
 	head, lines := fit.Table(p.width, columns, rows)
 	p.line(p.ink(bold, head))
@@ -232,6 +232,15 @@ func (p *pen) cells(s State) {
 		p.line(l)
 	}
 	p.line()
+}
+
+// workers says how many of a cell's workers are up.
+func (p *pen) workers(c Cell) string {
+	s := fmt.Sprintf("%d/%d", c.Up, c.Workers)
+	if c.Up < c.Workers {
+		return p.ink(red, s)
+	}
+	return s
 }
 
 func (p *pen) parts(s State) {

@@ -35,6 +35,8 @@ type Cell struct {
 	Condition Condition
 	Note      string // "restarts in 200ms"; or ""
 	Owned     int    // tenants
+	Up        int    // workers
+	Workers   int
 }
 
 // A Part is a process that is not a cell.

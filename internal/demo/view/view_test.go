@@ -42,9 +42,9 @@ func someState() State {
 		Hints: []string{"curl -H 'X-Tenant-Id: tenant-0001' http://127.0.0.1:20001/orders"},
 	}
 	for i := range 4 {
-		c := Cell{Live: load.Live{Cell: cellway.CellID(fmt.Sprintf("cell-%03d", i+1)), Requests: 155.3, P50: 2100 * time.Microsecond, P99: 14 * time.Millisecond}, Condition: Condition{"up", Well}, Owned: 500}
+		c := Cell{Live: load.Live{Cell: cellway.CellID(fmt.Sprintf("cell-%03d", i+1)), Requests: 155.3, P50: 2100 * time.Microsecond, P99: 14 * time.Millisecond}, Condition: Condition{"up", Well}, Owned: 500, Up: 8, Workers: 8}
 		if i == 1 {
-			c.Condition, c.Note = Condition{"crashed", Unwell}, "starts in 400ms"
+			c.Condition, c.Note, c.Up = Condition{"crashed", Unwell}, "starts in 400ms", 6
 			c.Errors, c.P99 = 90, 1200*time.Millisecond
 		}
 		s.Cells = append(s.Cells, c)
