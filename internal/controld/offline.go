@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/internal/store/sqlitestore"
 )
 
@@ -48,7 +49,7 @@ func Restore(ctx context.Context, from string, cfg Config) (err error) {
 	if err := sqlitestore.Vacant(cfg.Store); err != nil {
 		return err
 	}
-	backup, err := os.Open(from)
+	backup, _, err := regular.System().Open(from, os.O_RDONLY) // a pipe may be waited for without end
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
