@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ import (
 	"github.com/cellway/cellway/internal/memnet"
 	"github.com/cellway/cellway/routemap"
 )
+
+// dates finds the time of day in answers.
+var dates = regexp.MustCompile(`(?m)^Date: .*\r$`)
 
 // A way is one that requests of HTTP/1 take from their client's connection to
 // the router.
