@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cellway/cellway/client/handhttp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +29,10 @@ func transport(t *testing.T) *handhttp.Transport {
 		t.Cleanup(s.Close)
 		members = append(members, handhttp.Member{ID: fmt.Sprint("w", i), Zone: "a", URL: s.URL})
 	}
-	rt, err := handhttp.New(handhttp.Config{Hands: &handhttp.Received{Of: "1", Tenants: map[string][]handhttp.Member{"acme": members}}})
+	rt, err := handhttp.New(handhttp.Config{
+		Hands:          &handhttp.Received{Of: "1", Tenants: map[string][]handhttp.Member{"acme": members}},
+		ConnectTimeout: 5 * time.Second, TryTimeout: 5 * time.Second, // a busy machine is no fault
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
