@@ -117,18 +117,42 @@ func compare(a, b candidacy, r Request) int {
 	)
 }
 
-// Stay reports, as a [NoRoomError], why a tenant that is in a cell already
-// would no longer fit there once it is what r says. The cell's state does not
-// matter: one that is cordoned or drained keeps its tenants. c counts without
-// the tenant.
-func Stay(c Candidate, r Request) error {
-	if err := valid([]Candidate{c}, r); err != nil {
-		return err
+// Stay reports, as a [NoRoomError], why a tenant that is in a cell already, and
+// was what was says, would no longer fit there once it is what r says. The cell's
+// state does not matter: one that is cordoned or drained keeps its tenants. Nor
+// does what did not fit before, as after the cell's capacity was lowered: only
+// what asks for more than it did is refused. c counts without the tenant.
+func Stay(c Candidate, was, r Request) error {
+	for _, one := range []Request{was, r} {
+		if err := valid([]Candidate{c}, one); err != nil {
+			return err
+		}
 	}
-	if no := c.fits(r); no != (Refusal{}) {
+	if no := c.fits(r.beyond(was, &c)); no != (Refusal{}) {
 		return noRoom(r.Tenant, []Refusal{no})
 	}
 	return nil
+}
+
+// beyond returns what r asks for that was did not, and takes from c what was had
+// in spite of it.
+func (r Request) beyond(was Request, c *Candidate) Request {
+	c.Taken = false // whoever has the cell for itself has it beside this tenant
+	if r.Residency == was.Residency {
+		r.Residency = ""
+	}
+	if r.Tier == was.Tier {
+		c.Tiers = nil
+	}
+	r.Dedicated = r.Dedicated && !was.Dedicated
+	more := Vector{}
+	for dim, amount := range r.Weights {
+		if amount > was.Weights[dim] {
+			more[dim] = amount
+		}
+	}
+	r.Weights = more
+	return r
 }
 
 func valid(cells []Candidate, r Request) error {

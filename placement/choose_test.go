@@ -225,14 +225,55 @@ func TestSpareRoomIsKept(t *testing.T) {
 
 func TestStayAsksOnlyWhetherItStillFits(t *testing.T) {
 	c := a("c", holds("rps", 80, 100), func(c *Candidate) { c.State, c.Admit, c.Unhealthy = cellway.CellCordoned, 0, true })
-	if err := Stay(c, acme); err != nil {
+	if err := Stay(c, acme, acme); err != nil {
 		t.Errorf("stay in a drained cell: %v", err)
 	}
-	if err := Stay(c, with(func(r *Request) { r.Weights = Vector{"rps": 21} })); !errors.Is(err, cellway.ErrNoRoom) {
+	if err := Stay(c, acme, with(func(r *Request) { r.Weights = Vector{"rps": 21} })); !errors.Is(err, cellway.ErrNoRoom) {
 		t.Errorf("stay when it has grown: %v", err)
 	}
-	if err := Stay(c, with(func(r *Request) { r.Residency = "us" })); !errors.Is(err, cellway.ErrNoRoom) {
+	if err := Stay(c, acme, with(func(r *Request) { r.Residency = "us" })); !errors.Is(err, cellway.ErrNoRoom) {
 		t.Errorf("stay in another region: %v", err)
+	}
+	if err := Stay(c, with(func(r *Request) { r.Policy = "first" }), acme); !errors.Is(err, cellway.ErrInvalid) {
+		t.Errorf("what it was is nonsense: %v", err)
+	}
+}
+
+// A cell may have become too small for what it has, or for other tiers. Then its
+// tenants may still change in whatever makes that no worse.
+func TestStayForgivesWhatDidNotFitBefore(t *testing.T) {
+	c := a("c", holds("rps", 80, 50), func(c *Candidate) {
+		c.Capacity["storage"], c.Region, c.Tiers, c.Taken, c.Tenants = 10, "eu", []string{"gold"}, true, 3
+	})
+	was := Request{Tenant: "acme", Weights: Vector{"rps": 20, "storage": 4}, Tier: "silver", Residency: "us", Dedicated: true}
+	for name, tt := range map[string]struct {
+		change func(r *Request)
+		want   Reason
+	}{
+		"nothing":           {func(*Request) {}, ""},
+		"less":              {func(r *Request) { r.Weights = Vector{"rps": 1} }, ""},
+		"more that fits":    {func(r *Request) { r.Weights = Vector{"rps": 20, "storage": 10} }, ""},
+		"more of the full":  {func(r *Request) { r.Weights = Vector{"rps": 20.5} }, Full},
+		"more of the other": {func(r *Request) { r.Weights = Vector{"rps": 1, "storage": 11} }, Full},
+		"no residency":      {func(r *Request) { r.Residency = "" }, ""},
+		"its region":        {func(r *Request) { r.Residency = "eu" }, ""},
+		"a third region":    {func(r *Request) { r.Residency = "ap" }, WrongRegion},
+		"a tier it takes":   {func(r *Request) { r.Tier = "gold" }, ""},
+		"another it won't":  {func(r *Request) { r.Tier = "bronze" }, WrongTier},
+		"no longer alone":   {func(r *Request) { r.Dedicated = false }, ""},
+	} {
+		r := was
+		tt.change(&r)
+		err := Stay(c, was, r)
+		no, refused := errors.AsType[*NoRoomError](err)
+		if refused != (tt.want != "") || refused && no.Refusals[0].Reason != tt.want || err != nil && !refused {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+	shared := was
+	shared.Dedicated = false
+	if err := Stay(c, shared, was); !errors.Is(err, cellway.ErrNoRoom) {
+		t.Errorf("one of several wants its cell alone: %v", err)
 	}
 }
 

@@ -45,8 +45,8 @@ func (w *work) choose(fleet Fleet, t Tenant, only cellway.CellID) (cellway.CellI
 	return placement.Choose(all, r)
 }
 
-// mayStay refuses a change after which a tenant no longer fits its cell: it
-// would need a move first.
+// mayStay refuses a change by which a tenant asks for what its cell can't give:
+// it would need a move first.
 func (w *work) mayStay(t, old Tenant) error {
 	r, err := w.find(t.Cell)
 	if err != nil {
@@ -56,7 +56,7 @@ func (w *work) mayStay(t, old Tenant) error {
 	if err != nil {
 		return err
 	}
-	if err := placement.Stay(newRow(r.cell, without, 0).candidate, t.request()); err != nil {
+	if err := placement.Stay(newRow(r.cell, without, 0).candidate, old.request(), t.request()); err != nil {
 		return fmt.Errorf("%w; %w", err, cellway.ErrNeedsMove)
 	}
 	return nil

@@ -163,3 +163,43 @@ func TestChangedTenantFitsItsCellOrNeedsAMove(t *testing.T) {
 		t.Errorf("70 into what was given back: %v", err)
 	}
 }
+
+// A cell that has become too small keeps its tenants, and lets them shrink.
+func TestTenantOfACellThatIsTooFullMayShrink(t *testing.T) {
+	s := open(t, memstore.New())
+	fleet(t, s, routemap.Settings{Mapping: routemap.Full}, 0)
+	c := cell(1)
+	c.Capacity = control.Vector{"rps": 100}
+	made, _, err := s.PutCell(t.Context(), by, c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "beta", Weights: control.Vector{"rps": 40}}, 0); err != nil {
+		t.Fatal(err)
+	}
+	acme, _, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "acme", Weights: control.Vector{"rps": 60}, Tier: "gold"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Capacity, c.Tiers = control.Vector{"rps": 30}, []string{"silver"}
+	if _, _, err := s.PutCell(t.Context(), by, c, made.Revision); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []func(){
+		func() { acme.Weights = control.Vector{"rps": 50} },
+		func() { acme.Policy = "least_loaded" },
+		func() { acme.Tier = "silver" },
+	} {
+		change()
+		if acme, _, err = s.PutTenant(t.Context(), by, acme, acme.Revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acme.Weights = control.Vector{"rps": 51}
+	if _, _, err := s.PutTenant(t.Context(), by, acme, acme.Revision); !errors.Is(err, cellway.ErrNeedsMove) {
+		t.Errorf("and grows again: %v", err)
+	}
+	if wrong, err := s.Recount(t.Context()); err != nil || len(wrong) > 0 {
+		t.Errorf("recounted: %v, %v", wrong, err)
+	}
+}
