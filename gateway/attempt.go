@@ -12,7 +12,8 @@ import (
 type attempt struct {
 	try     hand.Try
 	worker  *worker
-	began   int64 // by the cell's clock
+	began   int64 // by the cell's clock; so is deadline
+	asked   bool  // whether to leave it for another one
 	settled bool  // what came of it was taken in
 	paid    bool  // it is a retry, and was paid for
 	redeal  bool  // the worker says that the hand is an old one, and there is another
@@ -33,6 +34,7 @@ func (x *exchange) forward(plan hand.Plan) {
 	defer x.in.DropBody()
 	now := gw.cell.Now()
 	plan.Deadline = now + int64(gw.cfg.Timeout)
+	x.deadline = plan.Deadline
 	x.call.Begin(gw.cell, &x.ten.Tenant, x.dealt.usable(x.start), plan)
 	defer x.call.Over()
 	at, probe := x.call.Next(x.safe())
@@ -64,15 +66,15 @@ func (x *exchange) send(at int, probe bool) {
 	w := x.dealt.workers[at]
 	x.worker = w
 	x.try = hand.Try{Member: &w.Member, N: x.call.Start(), Probe: probe}
-	x.settled, x.began = false, gw.cell.Now()
+	x.settled, x.asked, x.began = false, false, gw.cell.Now()
 	x.options = engine.Options{
 		Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody,
 		Patience: x, Once: true,
 	}
 	x.in.Track(x.verdict.Identity.Key, gw.cfg.Cell)
 	w.Enter()
+	defer w.Leave()
 	x.report = *x.in.Forward(w.pool, &x.options)
-	w.Leave()
 	rep := &x.report
 	x.attempts += rep.Attempts
 	x.atWorker += rep.AtCell
@@ -80,20 +82,28 @@ func (x *exchange) send(at int, probe bool) {
 	x.bytesIn, x.sent = rep.BytesIn, rep.BytesOut
 }
 
-// Limit returns when the attempt may be left for another one.
+// Limit returns when the attempt may be left for another one, and later, when
+// there is no time left.
 func (x *exchange) Limit() time.Duration {
-	if !x.in.Short() {
-		return 0
+	if !x.asked && x.in.Short() {
+		if at := x.call.SoftLimit(x.try.N, x.began); at != 0 {
+			return time.Duration(at - x.began)
+		}
 	}
-	if at := x.call.SoftLimit(x.try.N, x.began); at != 0 {
-		return time.Duration(at - x.began)
-	}
-	return 0
+	return time.Duration(x.deadline - x.began)
 }
 
-// GiveUp reports whether another attempt will follow this one if it is left, and
-// has it paid for. Otherwise its answer, however late, is the best there is.
-func (x *exchange) GiveUp() bool { return x.call.MayFollow(x.try.N, true, x.gw.cell.Now()) }
+// GiveUp reports whether the time is up, or another attempt will follow this one if
+// it is left, and has that paid for. Otherwise its answer, however late, is the
+// best there is.
+func (x *exchange) GiveUp() bool {
+	now := x.gw.cell.Now()
+	if now >= x.deadline {
+		return true
+	}
+	x.asked = true
+	return x.in.Short() && x.call.MayFollow(x.try.N, true, now)
+}
 
 // What follows an attempt.
 type sequel uint8

@@ -115,10 +115,11 @@ func (gw *Gateway) probe(ctx context.Context, w *worker) {
 			return
 		}
 		w.figures.probes.Add(1)
-		if asked.ok() {
+		switch {
+		case asked.ok():
 			well, ill = well+1, 0
 			w.Prove()
-		} else {
+		case !asked.busy: // what has much to do is not ill
 			well, ill = 0, ill+1
 			w.figures.probesFailed.Add(1)
 		}
@@ -139,6 +140,7 @@ type asked struct {
 	status int // 0 if no answer came
 	took   time.Duration
 	err    error
+	busy   bool // the worker had all that it may
 }
 
 func (a asked) ok() bool { return a.status >= 200 && a.status < 400 }
@@ -166,7 +168,7 @@ func (gw *Gateway) ask(ctx context.Context, w *worker, path string) asked {
 	if h.status != 0 {
 		return asked{status: h.status, took: time.Since(began)}
 	}
-	return asked{took: time.Since(began), err: rep.Err}
+	return asked{took: time.Since(began), err: rep.Err, busy: rep.Code == cellway.CellSaturated}
 }
 
 // probeTenant is whom probes are for to a worker's breaker. No tenant has that name.

@@ -34,11 +34,12 @@ type request struct {
 	fields  guard.Fields
 	upgrade bool
 
-	verdict guard.Verdict
-	canary  bool
-	ten     *tenant
-	st      *state
-	dealt   *dealt
+	verdict  guard.Verdict
+	canary   bool
+	deadline int64 // when the answer must have begun
+	ten      *tenant
+	st       *state
+	dealt    *dealt
 
 	running   shuffle.Permit // its place among the tenant's requests
 	tunnelled shuffle.Permit // its place among the tenant's tunnels

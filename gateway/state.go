@@ -73,7 +73,7 @@ func (gw *Gateway) take(list *Workers) {
 		}
 	}
 	// The workers that go are still there until nobody is dealt a hand of them.
-	both := cells
+	both := slices.Clip(cells)
 	if old != nil {
 		for id, w := range old.workers {
 			if st.workers[id] == nil {

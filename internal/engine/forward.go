@@ -53,11 +53,13 @@ type Options struct {
 // something better to do.
 type Patience interface {
 	// Limit returns how long to wait before GiveUp is asked, counted as
-	// Timeouts.FirstByte is; if not positive, for ever.
+	// Timeouts.FirstByte is; if not positive, for ever. It is called for each
+	// endpoint that the request is sent to, and again when GiveUp has said no: then
+	// what is no longer than before counts as for ever.
 	Limit() time.Duration
 	// GiveUp reports whether to wait no longer: then the request ends as one whose
-	// answer came too late. It is called once for each endpoint that the request was sent
-	// to, by any goroutine. It must not block, nor call anything of the engine.
+	// answer came too late. It is called by any goroutine, and must not
+	// block, nor call anything of the engine; nor must Limit.
 	GiveUp() bool
 }
 

@@ -178,12 +178,17 @@ func (c *client) ask(now, since int64) (next time.Duration) {
 	if s, at := c.stage(); s != atCell || at != since || p == nil || c.cause != nil || c.link == nil {
 		return time.Hour
 	}
-	c.patient = nil // it is asked once
-	c.soft.Store(0)
-	if p.GiveUp() {
-		c.gaveUp = true
-		c.link.conn.SetDeadline(past)
+	if !p.GiveUp() {
+		soft := c.soft.Load()
+		if next = p.Limit(); int64(next) > soft {
+			c.soft.Store(int64(next))
+			return next - time.Duration(now-since)
+		}
+		c.patient = nil
+		return time.Hour
 	}
+	c.patient, c.gaveUp = nil, true
+	c.link.conn.SetDeadline(past)
 	return time.Hour
 }
 

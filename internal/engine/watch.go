@@ -116,12 +116,17 @@ func (w *watch) look() {
 		soft := w.soft - time.Duration(now-since)
 		if soft > 0 {
 			left = min(left, soft)
-		} else if p := w.patient; true {
-			w.patient = nil // it is asked once
-			if p.GiveUp() && w.phase.Load() == awaiting {
+		} else if w.patient.GiveUp() {
+			w.patient = nil
+			if w.phase.Load() == awaiting {
 				w.end(errGaveUp)
 				return
 			}
+		} else if next := w.patient.Limit(); next > w.soft {
+			w.soft = next
+			left = min(left, next-time.Duration(now-since))
+		} else {
+			w.patient = nil
 		}
 	}
 	w.timer.Reset(min(left, w.period()))

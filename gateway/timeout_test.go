@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// However many attempts there are, and whenever they begin, no answer is waited for
+// beyond the timeout.
+func TestTimeoutBoundsAllAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 6, 3, func(c *Config) { c.Timeout = 4 * time.Second })
+		for range 120 { // so that it is known what is usual
+			r.get("acme")
+		}
+		for _, m := range r.mills {
+			m.set(hang)
+		}
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				method := []string{"GET", "POST", "PUT"}[i%3]
+				res := r.do(question{method: method, key: []string{"acme", fmt.Sprint("t", i)}[i%2], body: "x"})
+				wantCode(t, res, 504, HandTimeout)
+				if res.took > 4600*time.Millisecond {
+					t.Errorf("%s was answered after %v", method, res.took)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// A cell that has become slow, all of it, is waited for when the budget is spent:
+// slowness must not become an outage.
+func TestSlowCellIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 6, 3, nil)
+		for range 40 {
+			for i := range 10 {
+				r.get(fmt.Sprint("t", i))
+			}
+		}
+		for _, m := range r.mills {
+			m.set(fine(time.Second))
+		}
+		var all sync.WaitGroup
+		for i := range 400 {
+			all.Go(func() {
+				if res := r.get(fmt.Sprint("t", i%10)); res.status != 200 {
+					t.Errorf("answer %d %s after %v", res.status, res.code, res.took)
+				}
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+		all.Wait()
+		// What is usual is learnt anew meanwhile.
+		if s := r.gw.Stats(); s.Retries > 300 {
+			t.Errorf("%d retries of 400 requests", s.Retries)
+		}
+	})
+}
