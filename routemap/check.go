@@ -78,7 +78,7 @@ func (m *Map) checkPassThrough() error {
 		}
 	}
 	if n > 1 {
-		return fmt.Errorf("pass_through needs exactly one active cell, there would be %d; turn it off first: %w", n, ErrCheck)
+		return fmt.Errorf("pass_through is for one active cell, and there would be %d; turn it off, or leave it off: %w", n, ErrCheck)
 	}
 	return nil
 }

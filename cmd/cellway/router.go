@@ -237,7 +237,11 @@ func tellExplanation(e api.Explanation) *facts {
 		if e.Title != "" {
 			title = " (" + e.Title + ")"
 		}
-		t.add("cell", "%s%s, %s", e.Cell, title, e.State)
+		state := e.State
+		if state == cellway.CellCordoned.String() && e.Admission.Admit < 100 {
+			state += " while it is drained"
+		}
+		t.add("cell", "%s%s, %s", e.Cell, title, state)
 		t.add("epoch", "%s", e.Epoch)
 	}
 	switch d := e.Admission; {

@@ -43,8 +43,8 @@ func (a *app) own(text string) string {
 	if a.self == ownName || !strings.Contains(text, ownName+" ") {
 		return text
 	}
-	command := regexp.MustCompile(`\b` + ownName + ` (?:` + strings.Join(a.verbs, "|") + `)\b`)
-	return command.ReplaceAllStringFunc(text, func(s string) string { return a.self + s[len(ownName):] })
+	command := regexp.MustCompile(`(^|[\s("'])` + ownName + `( (?:` + strings.Join(a.verbs, "|") + `)\b)`)
+	return command.ReplaceAllString(text, "${1}"+strings.ReplaceAll(a.self, "$", "$$")+"${2}")
 }
 
 // command is a command of this program's, for a shell.

@@ -30,9 +30,10 @@ func TestCommandsAreSpeltAsTheProgramWasCalled(t *testing.T) {
 	}
 	a := &app{self: "bin/cellway", verbs: []string{"change", "map", "cell"}, args: []string{"drain", "cell-001"}}
 	for text, want := range map[string]string{
-		"cellway change 6 tells how far it is":           "bin/cellway change 6 tells how far it is",
-		"cellway cell cordon x, then cellway map assign": "bin/cellway cell cordon x, then bin/cellway map assign",
-		"the log of cellway says why; mycellway map":     "the log of cellway says why; mycellway map",
+		"cellway change 6 tells how far it is":                  "bin/cellway change 6 tells how far it is",
+		"cellway cell cordon x, then cellway map assign":        "bin/cellway cell cordon x, then bin/cellway map assign",
+		"the log of cellway says why; mycellway map":            "the log of cellway says why; mycellway map",
+		"to do that: bin/cellway change 6 (cellway map status)": "to do that: bin/cellway change 6 (bin/cellway map status)",
 		"cellway cellar": "cellway cellar",
 	} {
 		if got := a.own(text); got != want {

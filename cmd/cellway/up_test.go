@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -32,3 +35,53 @@ func TestUpConfirmsWhatItWasToldAndNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// Like the daemons, what up runs serves on while nobody reads what it says, and
+// ends when it is told to.
+func TestUpWaitsForNobodyWhoReadsIt(t *testing.T) {
+	var addr [3]string
+	for i := range addr {
+		var err error
+		if addr[i], err = settled("127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stuck, free := make(stuckWriter), make(chan struct{})
+	defer func() { close(stuck); <-free }()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan int, 1)
+	go func() {
+		defer close(free)
+		ended <- run(ctx, []string{"cellway", "up", "--control", addr[0], "--listen", addr[1], "--admin", addr[2], "--log-level", "debug"}, strings.NewReader(""), stuck, stuck)
+	}()
+	cl, err := client.New(client.Config{URL: "http://" + addr[0], Retries: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for {
+		if routers, err := client.All(cl.Routers(ctx)); err == nil && len(routers) == 1 {
+			break
+		}
+		select {
+		case code := <-ended:
+			t.Fatalf("it ended with %d", code)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	stop()
+	select {
+	case code := <-ended:
+		if code != exitOK {
+			t.Errorf("it ended with %d", code)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for who does not read")
+	}
+}
+
+// A stuckWriter takes nothing until it is closed.
+type stuckWriter chan struct{}
+
+func (w stuckWriter) Write(b []byte) (int, error) { <-w; return len(b), nil }
