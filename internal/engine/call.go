@@ -145,6 +145,13 @@ func (k *Call) whole() bool {
 	return k.body.kind != bodyStreamed && !k.head.Upgrade
 }
 
+// gatherable reports whether the request has a body that is short enough to wait
+// for, so that both are sent as one.
+func (k *Call) gatherable() bool {
+	h := &k.head
+	return h.Length > 0 && h.Length <= MaxReplay && !h.Expect && !h.Upgrade && k.size <= 2*smallBuffer
+}
+
 // end ends the call and returns what its connection does next.
 func (k *Call) end() action {
 	c := k.c

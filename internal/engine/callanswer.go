@@ -109,7 +109,7 @@ func (k *Call) inspect() bool {
 func (k *Call) release(l *link) {
 	r, b := &k.reply, &k.answer
 	whole := k.detach(l) && b.done && b.werr == nil && b.bad == OK && b.n == 0 &&
-		!r.head.Close && !k.body.spoilt()
+		!r.head.Close && !k.body.spoilt() && len(l.left) == 0
 	if !whole {
 		l.conn.Close()
 		return

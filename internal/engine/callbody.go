@@ -101,20 +101,21 @@ func (k *Call) Rewind() bool { return k.body.rewind() }
 func (b *body) rewind() bool { return b.kind != bodyStreamed || !b.lost && b.err == nil }
 
 // unread reports whether some of the body was not read, so that what comes next
-// from the client is no head.
-func (b *body) unread() bool { return b.kind == bodyStreamed && !b.ended.Load() }
+// from the client is no head. A cell may answer a moment before it is known that
+// it has got all.
+func (b *body) unread() bool { return b.kind == bodyStreamed && !b.taken.Load() }
 
 // spoilt reports whether a link must not be used again because of the body that
 // was sent over it.
 func (b *body) spoilt() bool { return b.kind == bodyStreamed && (b.cut || !b.ended.Load()) }
 
-// append appends a body that came with the head.
-func (b *body) append(dst []byte) []byte {
-	if b.kind == bodyBuffered {
-		b.sent.Store(b.c.head.Length)
-		dst = append(dst, b.c.in.buf[b.at:b.at+int(b.c.head.Length)]...)
+// buffered returns a body that came with the head. It is sent now.
+func (b *body) buffered() []byte {
+	if b.kind != bodyBuffered {
+		return nil
 	}
-	return dst
+	b.sent.Store(b.c.head.Length)
+	return b.c.in.buf[b.at : b.at+int(b.c.head.Length)]
 }
 
 // end takes the request out of the call's bytes. It returns true if some of it
@@ -129,7 +130,7 @@ func (b *body) end() (rest bool) {
 	default:
 		b.giveBack()
 		b.dropKept()
-		if !b.ended.Load() {
+		if !b.taken.Load() {
 			return true
 		}
 		in.start = b.at
@@ -173,6 +174,7 @@ func (b *body) send(l *link) (nothing bool, err error) {
 		return true, err
 	}
 	if b.finished() {
+		b.taken.Store(true)
 		b.ended.Store(true)
 	} else {
 		b.start(l, wait)

@@ -291,6 +291,7 @@ func (k *Call) send(l *link) (nothing bool, err error) {
 	if k.body.kind == bodyStreamed {
 		nothing, err = k.body.send(l)
 	} else {
+		k.out = append(k.out, k.body.buffered()...)
 		nothing, err = l.ask(k.out, l.used, &k.reply)
 	}
 	if err == nil {
@@ -302,7 +303,7 @@ func (k *Call) send(l *link) (nothing bool, err error) {
 	return nothing, err
 }
 
-// compose makes the request as it goes to e. A body that streams is not in it.
+// compose makes the head of the request as it goes to e.
 func (k *Call) compose(e *endpoint) {
 	c := k.c
 	k.filterRequest()
@@ -312,7 +313,6 @@ func (k *Call) compose(e *endpoint) {
 	k.out = k.appendRequest(k.out[:0], e)
 	k.reply.begin(&k.pool.all.buffers)
 	c.enter(atCell, c.srv.when(k.Now()))
-	k.out = k.body.append(k.out)
 }
 
 // await reads on until a final head is there, behind the one that is.

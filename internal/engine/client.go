@@ -76,6 +76,8 @@ type client struct {
 	simple  bool    // the last call would have been one for a loop
 	pending bool    // the call is with its cell, in the loop
 	ready   bool    // the loop has more to read
+	gather  int     // how many bytes of a request the loop waits for, or 0
+	gathers uint32  // how often it has waited so
 	stuck   []byte  // what the loop could not write, as the client takes no more
 
 	state  atomic.Int64 // since when in which stage: see enter
@@ -252,6 +254,10 @@ func (c *client) quiet() {
 func (c *client) advance() (more bool) {
 	c.next = toRead
 	for c.call != nil && !c.call.in.empty() {
+		if c.gather > len(c.call.in.bytes()) {
+			return true
+		}
+		c.gather = 0
 		if !c.heads && c.preface() {
 			return c.next == toRead
 		}
@@ -278,6 +284,9 @@ func (c *client) advance() (more bool) {
 			return false
 		}
 		if !c.call.whole() {
+			if c.loop != nil && c.collects() {
+				continue
+			}
 			c.next = toServe // not from within: its body is still to be read
 			return false
 		}
@@ -376,7 +385,7 @@ func (c *client) resumeCall() {
 // ended ends the call.
 func (c *client) ended() {
 	k := c.call
-	c.simple = k.whole() && k.rep.BytesOut <= simpleBody
+	c.simple = (k.whole() || k.gatherable()) && k.rep.BytesOut <= simpleBody
 	c.next = k.end()
 	if c.srv.closing.Load() && c.next == toRead {
 		c.next = toLinger

@@ -39,6 +39,10 @@ func (k *Call) resume() *Report {
 	case flightAwait:
 		err := f.err
 		if err == nil {
+			if len(l.left) > 0 {
+				_, _ = l.conn.Write(l.left) // the cell may have answered early
+				l.left = nil
+			}
 			err = k.await(l)
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && !386 && !s390x
 
 package engine
 
@@ -23,6 +23,28 @@ func writeDescriptor(fd int, b []byte) (int, error) {
 func call(number uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall6(number, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return 0, errAgain
+		default:
+			return 0, errno
+		}
+	}
+}
+
+// writeTwo writes a and b to a socket, once and without waiting.
+func writeTwo(fd int, a, b []byte) (int, error) {
+	if len(b) == 0 {
+		return writeDescriptor(fd, a)
+	}
+	v := [2]syscall.Iovec{{Base: unsafe.SliceData(a)}, {Base: unsafe.SliceData(b)}}
+	v[0].SetLen(len(a))
+	v[1].SetLen(len(b))
+	for {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&v)), 2)
 		switch errno {
 		case 0:
 			return int(n), nil

@@ -47,10 +47,14 @@ func (b *inbuf) room(n int) {
 	if need := b.end + n; need > len(b.buf) {
 		var mem *[]byte
 		var buf []byte
-		if need <= smallBuffer {
+		switch {
+		case need <= smallBuffer:
 			mem = b.from.getSmall()
 			buf = *mem
-		} else {
+		case need <= wholeBuffer:
+			mem = b.from.getWhole()
+			buf = *mem
+		default:
 			buf = make([]byte, max(need, 2*len(b.buf)))
 		}
 		copy(buf, b.buf[:b.end])
@@ -65,6 +69,8 @@ func (b *inbuf) giveBack() {
 	case b.mem == nil:
 	case len(*b.mem) == tinyBuffer:
 		b.from.putTiny(b.mem)
+	case len(*b.mem) == wholeBuffer:
+		b.from.putWhole(b.mem)
 	default:
 		b.from.putSmall(b.mem)
 	}

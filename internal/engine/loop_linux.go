@@ -28,6 +28,7 @@ type loop struct {
 	gen   uint32
 	links map[*endpoint]*[]*link // that carry nothing; the one used last is the last
 	again []*client              // to be read on, in turn
+	parts []gathering            // requests of which a part is there, the oldest first
 	work  *scratch               // of the call that is served at the time
 	spawn bool                   // a goroutine was started
 	now   time.Time              // when the present step began
@@ -55,6 +56,10 @@ const (
 
 	edgeTriggered = 1 << 31
 	eventMask     = syscall.EPOLLIN | syscall.EPOLLRDHUP | edgeTriggered
+
+	// gatherFor is how long a loop waits for the rest of a request that it could
+	// send as one. Then a goroutine streams it.
+	gatherFor = 2 * time.Millisecond
 )
 
 // newLoop returns a loop that does not run yet.
@@ -127,7 +132,11 @@ func (l *loop) watch(fd int, s slot) error {
 	l.gen++
 	s.gen = l.gen
 	l.slots[fd] = s
-	ev := syscall.EpollEvent{Events: eventMask, Fd: int32(fd), Pad: int32(s.gen)}
+	mask := uint32(eventMask)
+	if s.l != nil {
+		mask |= syscall.EPOLLOUT // which comes only after a write that found no room
+	}
+	ev := syscall.EpollEvent{Events: mask, Fd: int32(fd), Pad: int32(s.gen)}
 	return syscall.EpollCtl(l.ep, syscall.EPOLL_CTL_ADD, fd, &ev)
 }
 
@@ -165,7 +174,11 @@ func (l *loop) run() {
 			l.asleep.Store(true)
 			n = 0
 			if !l.posted() {
-				n = l.poll(events, next.Sub(l.now))
+				wait := next.Sub(l.now)
+				if len(l.parts) > 0 {
+					wait = gatherFor
+				}
+				n = l.poll(events, wait)
 			}
 			l.asleep.Store(false)
 		}
@@ -178,12 +191,15 @@ func (l *loop) run() {
 			l.guard(c, func() { l.read(c) })
 		}
 		l.takePosts()
+		if n == 0 {
+			l.now = time.Now()
+		}
+		if len(l.parts) > 0 {
+			l.streamLate()
+		}
 		if l.spawn {
 			l.spawn = false
 			runtime.Gosched() // it is first in line here
-		}
-		if n == 0 {
-			l.now = time.Now()
 		}
 		if !l.now.Before(next) {
 			l.reap(l.now)
@@ -270,7 +286,7 @@ func (l *loop) event(ev *syscall.EpollEvent) {
 		c := s.c
 		l.guard(c, func() { l.readable(c, ev.Events) })
 	case s.l != nil:
-		l.answered(s.l)
+		l.answered(s.l, ev.Events)
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -134,6 +135,47 @@ func (l *loop) read(c *client) {
 		}
 	}
 	l.again = append(l.again, c)
+}
+
+// A gathering is a request of which a part is there.
+type gathering struct {
+	c     *client
+	turn  uint32 // of the client's
+	since time.Time
+}
+
+// collects makes the loop wait a moment for the rest of the body of the call that
+// has begun, if that is not long, so that it is sent as one. The call begins
+// again when all is there.
+func (c *client) collects() bool {
+	k := c.call
+	if !k.gatherable() {
+		return false
+	}
+	c.gather = k.size + int(k.head.Length)
+	k.in.room(c.gather - len(k.in.bytes()))
+	k.in.scanned = 0
+	c.gathers++
+	c.loop.parts = append(c.loop.parts, gathering{c, c.gathers, c.loop.now})
+	return true
+}
+
+// streamLate has those requests streamed whose rest has not come in time.
+func (l *loop) streamLate() {
+	n := 0
+	for ; n < len(l.parts); n++ {
+		c := l.parts[n].c
+		if c.loop != l || c.gather == 0 || c.gathers != l.parts[n].turn {
+			continue // it is done
+		}
+		if l.now.Sub(l.parts[n].since) < gatherFor {
+			break
+		}
+		c.gather = 0
+		l.lend(c.call)
+		l.promote(c, toRead)
+	}
+	l.parts = slices.Delete(l.parts, 0, n)
 }
 
 // stepCall serves the call that has begun as far as that takes no waiting.

@@ -3,6 +3,7 @@ package engine
 import (
 	"io"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -116,8 +117,14 @@ func (l *loop) closeIdle(e *endpoint) {
 }
 
 // answered takes in that there is something to read from a cell.
-func (l *loop) answered(ln *link) {
+func (l *loop) answered(ln *link, events uint32) {
 	k := ln.call
+	if len(ln.left) > 0 {
+		l.push(ln)
+	}
+	if events&^syscall.EPOLLOUT == 0 {
+		return
+	}
 	if k == nil {
 		// It has been closed, or says something that nobody asked for.
 		if idle := l.links[ln.e]; idle != nil {
@@ -129,6 +136,13 @@ func (l *loop) answered(ln *link) {
 		return
 	}
 	l.guard(k.c, func() { l.step(k, ln) })
+}
+
+// push sends what could not be sent before. An error is met by whoever reads.
+func (l *loop) push(ln *link) {
+	if n, err := writeDescriptor(ln.fd, ln.left); err == nil {
+		ln.left = ln.left[n:]
+	}
 }
 
 // step reads on of an answer.
@@ -226,6 +240,7 @@ func (l *loop) finish(k *Call, ln *link) {
 	ln.call = nil
 	k.flight = flight{}
 	k.release(ln)
+	ln.left = nil
 	ln.e.leave()
 	k.finish()
 	k.leaveGate()

@@ -162,12 +162,13 @@ func (p *Pools) allLoops() []*loop {
 }
 
 // buffers lends out buffers for bodies.
-type buffers struct{ large, small, tiny, replay sync.Pool }
+type buffers struct{ large, small, tiny, whole, replay sync.Pool }
 
 const (
 	largeBuffer = 32 << 10
 	smallBuffer = 4 << 10
 	tinyBuffer  = 1 << 10
+	wholeBuffer = MaxReplay + 2*smallBuffer
 )
 
 func (b *buffers) get() *[]byte {
@@ -203,6 +204,16 @@ func (b *buffers) getTiny() *[]byte {
 	}
 	return new(make([]byte, tinyBuffer))
 }
+
+// getWhole lends room for a request with a body that is kept.
+func (b *buffers) getWhole() *[]byte {
+	if p, ok := b.whole.Get().(*[]byte); ok {
+		return p
+	}
+	return new(make([]byte, wholeBuffer))
+}
+
+func (b *buffers) putWhole(p *[]byte) { b.whole.Put(p) }
 
 func (b *buffers) putTiny(p *[]byte) { b.tiny.Put(p) }
 
