@@ -21,7 +21,7 @@ type MemRegistry struct {
 	rules    *Rules
 	last     uint64 // the newest revision
 	holdings map[string]*held
-	claims   map[Claim]*held
+	claims   map[Claim]uint64 // the revision of the holding that has it; no pointers, for the collector's sake
 }
 
 // A held is a holding in memory with its claims. It never changes.
@@ -78,12 +78,12 @@ func (m *MemRegistry) Reserve(ctx context.Context, h Holding, claims []Claim) (u
 		return 0, ErrChanged
 	}
 	for _, c := range claims {
-		if other := m.claims[c]; other != nil && other != old {
+		if other := m.claims[c]; other != 0 && other != revision(old) {
 			return 0, ErrOverlap
 		}
 	}
 	if m.holdings == nil {
-		m.holdings, m.claims = map[string]*held{}, map[Claim]*held{}
+		m.holdings, m.claims = map[string]*held{}, map[Claim]uint64{}
 	}
 	m.last++
 	fresh := &held{Holding: h, claims: slices.Clone(claims)}
@@ -92,7 +92,7 @@ func (m *MemRegistry) Reserve(ctx context.Context, h Holding, claims []Claim) (u
 	m.free(old)
 	m.holdings[h.Tenant] = fresh
 	for _, c := range claims {
-		m.claims[c] = fresh
+		m.claims[c] = m.last
 	}
 	return m.last, nil
 }
