@@ -162,6 +162,38 @@ func checkImage(t *testing.T, image []instruction, binary, user string) {
 	}
 }
 
+// Container engines kill after ten seconds unless they are told to wait: the
+// commands that the page shows give each daemon the time that its unit has.
+func TestContainersMayEndInOrder(t *testing.T) {
+	text, err := os.ReadFile("deploy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, m := range regexp.MustCompile(`(?m)^docker run ((?:.*\\\n)?.*)$`).FindAllStringSubmatch(string(text), -1) {
+		if strings.HasPrefix(m[1], "--rm ") {
+			continue // ends by itself
+		}
+		shown++
+		name := regexp.MustCompile(`\s(cellway-[a-z]+) --config`).FindStringSubmatch(m[1])
+		wait := regexp.MustCompile(`--stop-timeout (\d+)`).FindStringSubmatch(m[1])
+		if name == nil || wait == nil {
+			t.Errorf("%q names no daemon, or no --stop-timeout", m[1])
+			continue
+		}
+		unit, err := os.ReadFile("deploy/systemd/" + name[1] + ".service")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)s$`).FindSubmatch(unit); has == nil || string(has[1]) != wait[1] {
+			t.Errorf("%s: --stop-timeout is %s, its unit has TimeoutStopSec %q", name[1], wait[1], has)
+		}
+	}
+	if shown != 3 {
+		t.Errorf("%d commands, want one for each daemon", shown)
+	}
+}
+
 var unitFlag = regexp.MustCompile(` --?([a-z][a-z0-9-]*)`)
 
 func TestSystemdUnits(t *testing.T) {
