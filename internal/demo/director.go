@@ -287,7 +287,9 @@ func (d *director) next(ctx context.Context) error {
 	if err == nil && !c.act.Control {
 		d.judge(elsewhere(out), c.act.Limit)
 		if out.OnlyLate() {
-			if out.Inconclusive = wasSlow; !wasSlow {
+			// The load shares the machine: if it was late itself, so was everybody.
+			stalled := out.LagMS > lateShare*out.LimitMS
+			if out.Inconclusive = wasSlow || stalled; !out.Inconclusive {
 				out.Inconclusive, err = d.busy(ctx, p, c.act.Limit)
 			}
 		}

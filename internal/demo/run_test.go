@@ -79,6 +79,9 @@ func TestTheWholeScriptOnARealFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(table.String())
+	if rep.Inconclusive() {
+		t.Skip("this machine is too busy to tell")
+	}
 	if !rep.Contained || !rep.AsExpected() || len(rep.Acts) != 12 {
 		t.Errorf("contained %v, as expected %v, %d acts", rep.Contained, rep.AsExpected(), len(rep.Acts))
 	}

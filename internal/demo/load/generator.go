@@ -262,9 +262,7 @@ func (g *Generator) sendDue(ctx context.Context, open *sync.WaitGroup) time.Dura
 		g.serial++
 		if q.record != nil {
 			q.record.open.Add(1)
-			if s == &g.cover {
-				q.record.cover()
-			}
+			q.record.sent(s == &g.cover, time.Since(due))
 		}
 		if g.flight[q.owner] >= g.cfg.PerCell {
 			g.outcome(q, "not sent: too many are under way to this cell", false)

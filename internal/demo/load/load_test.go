@@ -515,3 +515,25 @@ func TestLoadIsChecked(t *testing.T) {
 		t.Errorf("a tenant without an owner: %v", err)
 	}
 }
+
+// The generator owns up to being late itself.
+func TestTheLoadTellsHowLateItWasItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet.Net
+		defer serve(t, &n, "router", newFakeFleet())()
+		g := newGenerator(t, Config{Tenants: Tenants(4), Dial: n.DialContext}, "http://router")
+		rec, err := g.Begin(time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.SetRate(10, 0)
+		time.Sleep(2 * time.Second) // the generator's own machine stalls
+		run(t, g, func() {
+			synctest.Wait()
+			g.SetRate(0, 0)
+			if res := closeRecord(t, rec); res.Lag < 1800*time.Millisecond || res.Lag > 2*time.Second {
+				t.Errorf("late by %v", res.Lag)
+			}
+		})
+	})
+}

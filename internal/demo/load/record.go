@@ -21,6 +21,7 @@ type Record struct {
 
 	mu       sync.Mutex
 	covered  int // requests sent by the cover
+	lag      time.Duration
 	tenants  []tenantCount
 	cells    map[cellway.CellID]*cellCount
 	rerouted int
@@ -44,6 +45,9 @@ type Result struct {
 	Tenants  []TenantResult // every tenant, in the generator's order
 	Cells    []CellResult   // every cell that owns a tenant, by id
 	Rerouted int            // requests that tried another endpoint after they could not connect
+	// Lag is how late the generator itself was at worst in sending what was due.
+	// It shares the machine with the fleet: if it is late, so are answers.
+	Lag time.Duration
 }
 
 // A TenantResult is what one tenant met.
@@ -101,11 +105,14 @@ func (r *Record) Touched() int {
 	return n
 }
 
-// cover notes that the cover has sent one more.
-func (r *Record) cover() {
+// sent notes that a request was sent, of the cover or not, and how late.
+func (r *Record) sent(cover bool, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.covered++
+	r.lag = max(r.lag, late)
+	if cover {
+		r.covered++
+	}
 }
 
 // count notes the outcome of a request.
@@ -150,7 +157,7 @@ func (r *Record) Close(ctx context.Context) (Result, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	res := Result{Limit: r.limit, Rerouted: r.rerouted}
+	res := Result{Limit: r.limit, Rerouted: r.rerouted, Lag: r.lag}
 	cells := make(map[cellway.CellID]*CellResult, len(r.cells))
 	for id, c := range r.cells {
 		cells[id] = &CellResult{ID: id, Requests: c.requests, Errors: c.errors, Slow: c.slow,

@@ -161,6 +161,10 @@ func couldNotConnect(err error) bool {
 	return ok && op.Op == "dial"
 }
 
+// NoAnswer is the cause of a failure that no answer came within the load's own
+// patience.
+const NoAnswer = "no answer in time"
+
 // causeOf names the kind of a failure in a few words: there are few kinds, so
 // that they can be counted.
 func causeOf(err error) string {
@@ -171,7 +175,7 @@ func causeOf(err error) string {
 	case couldNotConnect(err):
 		return "could not connect"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
+		return NoAnswer
 	default:
 		return "connection broken"
 	}

@@ -7,6 +7,7 @@
 package report
 
 import (
+	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -48,6 +49,7 @@ type Act struct {
 	LimitMS        float64        `json:"limit_ms"`               // the latency above which a request touches its tenant
 	Seconds        float64        `json:"seconds"`                // how long it took
 	MinRequests    int            `json:"min_requests"`           // what the quietest tenant sent
+	LagMS          float64        `json:"lag_ms"`                 // how late the load itself was sent at worst: this machine's doing
 	Rerouted       int            `json:"rerouted"`               // requests that went to the other router after a connect failure
 	Cells          []Cell         `json:"cells"`
 	Hands          *Hands         `json:"hands,omitempty"` // of an act that tells of them
@@ -78,7 +80,7 @@ type Scene struct {
 func Judge(s Scene, r load.Result) Act {
 	a := Act{
 		Name: s.Name, Target: s.Target, Control: s.Control, Contained: true,
-		Tenants: len(r.Tenants), LimitMS: ms(r.Limit), Seconds: s.Took.Seconds(), Rerouted: r.Rerouted,
+		Tenants: len(r.Tenants), LimitMS: ms(r.Limit), Seconds: s.Took.Seconds(), Rerouted: r.Rerouted, LagMS: ms(r.Lag),
 		Cells: make([]Cell, 0, len(r.Cells)),
 	}
 	owned := 0
@@ -117,13 +119,20 @@ func Judge(s Scene, r load.Result) Act {
 }
 
 // OnlyLate reports whether an act of the fleet was not contained because of late
-// answers alone: nobody failed whom it should not have touched.
+// answers alone, those included that somebody has not waited for: nobody failed
+// otherwise whom it should not have touched.
 func (a Act) OnlyLate() bool {
 	if a.Contained || a.Control {
 		return false
 	}
 	for _, c := range a.Cells {
-		if c.ID != a.Target && c.Errors > 0 {
+		late := 0
+		for cause, n := range c.Causes {
+			if strings.HasPrefix(cause, "504 ") || cause == load.NoAnswer {
+				late += n
+			}
+		}
+		if c.ID != a.Target && c.Errors > late {
 			return false
 		}
 	}

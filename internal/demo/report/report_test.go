@@ -190,6 +190,11 @@ func TestInconclusiveActsAreToldApart(t *testing.T) {
 	if !late.OnlyLate() || failed.OnlyLate() || good.OnlyLate() {
 		t.Fatalf("only late: %v, %v, %v", late.OnlyLate(), failed.OnlyLate(), good.OnlyLate())
 	}
+	cut := failed
+	cut.Cells = []Cell{{ID: "cell-001", Errors: 3, Causes: map[string]int{"504 hand_timeout": 1, "504 cell_timeout": 1, load.NoAnswer: 1}}}
+	if !cut.OnlyLate() {
+		t.Error("answers that nobody waited for were not late")
+	}
 	late.Inconclusive = true
 	var r Report
 	r.Add(late)

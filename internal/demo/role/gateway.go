@@ -28,7 +28,7 @@ func runGateway(ctx context.Context, args []string, out io.Writer) error {
 		"--cell", *cell, "--routers", "127.0.0.0/8", "--workers-file", *workers, "--workers-every", "50ms",
 		"--listen", *addr, "--admin", *admin, "--log-format", "text",
 		"--drain-wait", "200ms", "--drain-timeout", "2s", "--drain-spread", "200ms",
-		"--timeout", "600ms", "--tenant-in-flight", "0", "--worker-in-flight", "16", "--worker-pending", "16", "--worker-queue-wait", "50ms",
+		"--timeout", "1500ms", "--tenant-in-flight", "0", "--worker-in-flight", "16", "--worker-pending", "16", "--worker-queue-wait", "50ms",
 		"--breaker-backoff", "100ms", "--breaker-max-backoff", "500ms",
 	}, out, out)
 }

@@ -28,7 +28,7 @@ func runRouter(ctx context.Context, args []string, out io.Writer) error {
 		"--fleet", *fleet, "--source", *source, "--keyring", *keyring, "--state-dir", *state, "--router-id", *id,
 		"--listen", *addr, "--admin", *admin, "--log-format", "text",
 		"--drain-wait", "200ms", "--drain-timeout", "3s", "--drain-spread", "200ms",
-		"--cell-in-flight", "256", "--cell-pending", "128", "--cell-queue-wait", "100ms", "--cell-first-byte-timeout", "1s",
+		"--cell-in-flight", "256", "--cell-pending", "128", "--cell-queue-wait", "100ms", "--cell-first-byte-timeout", "2s",
 		"--breaker-backoff", "200ms", "--breaker-max-backoff", "1s",
 	}, out, out)
 }
