@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -127,103 +125,6 @@ func tellCell(c api.Cell) *facts {
 	}
 	t.add("revision", "%d", c.Revision)
 	return t
-}
-
-// cellFlags are a cell's settings as flags.
-type cellFlags struct {
-	state, guard     string
-	endpoints, tiers listFlag
-	tags, capacity   map[string]string
-	headroom         float64
-}
-
-func (s *cellFlags) flags(c *cobra.Command) {
-	f, made := c.Flags(), c.Name() == "add"
-	s.endpoints.name, s.tiers.name, s.tiers.commas = "endpoint", "tier", true
-	f.String("title", "", "name for people")
-	s.endpoints.flags(c, "where it listens, as in http://10.0.0.1:8080", made)
-	f.StringVar(&s.guard, "guard", "", "what it checks itself: none, identity or fence")
-	f.String("region", "", "region")
-	f.String("zone", "", "zone")
-	f.Var(pairs{&s.tags, "name=value"}, "tag", "tags; replaces those that are there")
-	f.Var(pairs{&s.capacity, "resource=amount"}, "capacity", "the most of a resource, as in tenants=500,rps=2000; what is not named has no limit")
-	f.Float64Var(&s.headroom, "headroom", 0, "percent of each capacity that placement leaves free")
-	s.tiers.flags(c, "tiers whose tenants it takes, as in gold,silver; none: all", made)
-	complete(c, "guard", "none", "identity", "fence")
-}
-
-// apply puts what the flags say into in, and notes what goes.
-func (s *cellFlags) apply(a *app, c *cobra.Command, in *api.CellSettings) (err error) {
-	a.leaves = nil
-	set := c.Flags().Changed
-	for name, to := range map[string]*string{"title": &in.Title, "region": &in.Region, "zone": &in.Zone} {
-		if set(name) {
-			*to, _ = c.Flags().GetString(name)
-		}
-	}
-	for _, l := range []struct {
-		flag *listFlag
-		to   *[]string
-	}{{&s.endpoints, &in.Endpoints}, {&s.tiers, &in.Tiers}} {
-		was := *l.to
-		if *l.to, err = l.flag.apply(c, was); err != nil {
-			return err
-		}
-		a.leaving(l.flag.name, was, *l.to)
-	}
-	if set("guard") {
-		if err := in.Guard.UnmarshalText([]byte(s.guard)); err != nil {
-			return usageError{err}
-		}
-	}
-	if set("state") {
-		if in.State, err = cellway.ParseCellState(s.state); err != nil {
-			return usageError{err}
-		}
-	}
-	if set("tag") {
-		a.leaving("tag", sortedKeys(in.Tags), sortedKeys(s.tags))
-		in.Tags = s.tags
-	}
-	if set("capacity") {
-		was := in.Capacity
-		if in.Capacity, err = parseVector("capacity", s.capacity); err != nil {
-			return err
-		}
-		a.leaving("limit of", sortedKeys(was), sortedKeys(in.Capacity))
-	}
-	if set("headroom") {
-		in.Headroom = s.headroom
-	}
-	return nil
-}
-
-// settings is what the flags say of a cell by themselves, if it can be so.
-func (s *cellFlags) settings(a *app, c *cobra.Command, id string) (in api.CellSettings, err error) {
-	in.Endpoints, in.Tiers = slices.Clone(s.endpoints.less), slices.Clone(s.tiers.less) // may be there
-	if err := s.apply(a, c, &in); err != nil {
-		return in, err
-	}
-	if !(in.Headroom >= 0 && in.Headroom < 100) {
-		return in, usage("--headroom is %v percent; give 0 to below 100", in.Headroom)
-	}
-	cell := cellway.Cell{ID: cellway.CellID(id), Title: in.Title, Endpoints: in.Endpoints, State: in.State, Guard: in.Guard, Region: in.Region, Zone: in.Zone, Tags: in.Tags}
-	if err := cell.Validate(); err != nil {
-		return in, usageError{err}
-	}
-	return in, nil
-}
-
-func parseVector(flag string, in map[string]string) (api.Vector, error) {
-	out := api.Vector{}
-	for _, k := range sortedKeys(in) {
-		n, err := strconv.ParseFloat(in[k], 64)
-		if err != nil || !(n >= 0) || math.IsInf(n, 0) {
-			return nil, usage("--%s %s=%s: %q is not a number from 0 on", flag, k, in[k], in[k])
-		}
-		out[k] = n
-	}
-	return out, nil
 }
 
 func (a *app) cellAdd() *cobra.Command {
@@ -375,74 +276,4 @@ func emptied(err error, cell api.Cell) error {
 		return mend(err, "to give its buckets to the other cells: cellway cell cordon %s, then cellway map assign", cell.ID)
 	}
 	return mend(err, "cellway override list shows the keys that somebody sends to it")
-}
-
-func (a *app) drainCommand() *cobra.Command {
-	var to uint8
-	c := a.writing(&cobra.Command{
-		Use: "drain CELL", Short: "lower the percent of a cell's keys that routers let through", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
-		Long: `Lower a cell's admit: the percent of its keys that routers let through. Nothing in the
-cell is asked, so it works with the cell dead.
-
-Nobody else may serve the tenants of a cell, as their data is there: those that are not
-let through get a prompt 503 cell_drained. The cell takes no placements until it admits
-100 percent again. If less than half of the fleet is left admitted, it asks once.`,
-		Example: "  cellway drain cell-002 --reason 'disk is dying' --wait routers\n  cellway drain cell-002 --to 25",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.admit(cmd, args[0], to, (*client.Client).Drain)
-		},
-	})
-	c.Flags().Var(percent{&to, 0, 99}, "to", "percent to admit, 0 to 99")
-	return c
-}
-
-func (a *app) undrainCommand() *cobra.Command {
-	var to uint8
-	c := a.writing(&cobra.Command{
-		Use: "undrain CELL --to PERCENT", Short: "raise the percent of a cell's keys that routers let through", Args: exactly("CELL"), ValidArgsFunction: first(a.completeCells()),
-		Long: `Raise a cell's admit. Climb in steps, such as 1, 5, 25, 50 and 100, and look at the cell
-after each: whoever is let through at 5 percent also is at 25.`,
-		Example: "  cellway undrain cell-002 --to 1 --wait routers\n  cellway undrain cell-002 --to 100",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("to") {
-				return usage("say how far to undrain %s: --to 1 to 100; the usual steps are 1, 5, 25, 50 and 100", args[0])
-			}
-			return a.admit(cmd, args[0], to, (*client.Client).Undrain)
-		},
-	})
-	c.Flags().Var(percent{&to, 1, 100}, "to", "percent to admit, 1 to 100")
-	return c
-}
-
-type admitFunc func(*client.Client, context.Context, cellway.CellID, uint8, string, client.Write) (api.CellChange, error)
-
-func (a *app) admit(cmd *cobra.Command, id string, to uint8, set admitFunc) error {
-	cl, w, err := a.writer()
-	if err != nil {
-		return err
-	}
-	out, err := set(cl, cmd.Context(), cellway.CellID(id), to, a.reason, w)
-	if errors.Is(err, cellway.ErrInvalid) {
-		err = a.otherWay(cmd, cl, id, to, err)
-	}
-	return a.cellChanged(cmd.Context(), cl, out, err, outcome{drain: cmd.Name() == "drain"})
-}
-
-// otherWay says of a drain that would raise what a cell admits, and of an
-// undrain that would lower it, how it is done.
-func (a *app) otherWay(cmd *cobra.Command, cl *client.Client, id string, to uint8, err error) error {
-	err = fmt.Errorf("%w: %w", err, errState)
-	cell, cellErr := cl.Cell(cmd.Context(), cellway.CellID(id))
-	if cellErr != nil || cell.State == cellway.CellNew || cell.State == cellway.CellRetired {
-		return err
-	}
-	verb := "drain"
-	if to > cell.Admit {
-		verb = "undrain"
-	}
-	words := []string{verb, id, "--to", strconv.Itoa(int(to))}
-	if a.reason != "" {
-		words = append(words, "--reason", a.reason)
-	}
-	return mend(err, "to do that: %s", a.command(words...))
 }

@@ -37,18 +37,33 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
+// called is how another command begins that is to ask the same control plane.
+func (a *app) called() string {
+	out := a.self
+	for _, f := range []struct{ flag, value string }{
+		{"--url", a.conn.URL}, {"--token-file", a.conn.TokenFile}, {"--ca-file", a.conn.CAFile},
+		{"--cert-file", a.conn.CertFile}, {"--key-file", a.conn.KeyFile}, {"--context", a.conn.context},
+	} {
+		if f.value != "" {
+			out += " " + f.flag + " " + shell.Quote(f.value)
+		}
+	}
+	return out
+}
+
 // own spells the commands in a text as they are called here: who runs
-// bin/cellway is told to run bin/cellway change 6.
+// bin/cellway --url URL is told to run bin/cellway --url URL change 6.
 func (a *app) own(text string) string {
-	if a.self == ownName || !strings.Contains(text, ownName+" ") {
+	called := a.called()
+	if called == ownName || !strings.Contains(text, ownName+" ") {
 		return text
 	}
 	command := regexp.MustCompile(`(^|[\s("'])` + ownName + `( (?:` + strings.Join(a.verbs, "|") + `)\b)`)
-	return command.ReplaceAllString(text, "${1}"+strings.ReplaceAll(a.self, "$", "$$")+"${2}")
+	return command.ReplaceAllString(text, "${1}"+strings.ReplaceAll(called, "$", "$$")+"${2}")
 }
 
 // command is a command of this program's, for a shell.
-func (a *app) command(args ...string) string { return a.self + " " + shell.Join(args) }
+func (a *app) command(args ...string) string { return a.called() + " " + shell.Join(args) }
 
 // verbsOf are the names of a command's commands.
 func verbsOf(c *cobra.Command) (all []string) {

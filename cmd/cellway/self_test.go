@@ -40,6 +40,11 @@ func TestCommandsAreSpeltAsTheProgramWasCalled(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
+	a.conn.URL = "http://[::1]:7700"
+	if got, want := a.own("look at cellway map status"), "look at bin/cellway --url 'http://[::1]:7700' map status"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	a.conn.URL = ""
 	if got := a.again("--yes"); got != "bin/cellway drain cell-001 --yes" {
 		t.Error(got)
 	}

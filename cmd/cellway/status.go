@@ -24,7 +24,7 @@ type overview struct {
 	States       map[string]int      `json:"cell_states"`       // how many cells are in each
 	Cells        []overviewCell      `json:"cells"`             // without the retired
 	Tenants      int                 `json:"tenants"`
-	Routers      map[string][]string `json:"routers"` // ids by state: up_to_date, behind, refuses, silent
+	Routers      map[string][]string `json:"routers"`            // ids by state: up_to_date, behind, refuses, silent
 	BackupAt     time.Time           `json:"backup_at,omitzero"` // the last one; left out if none is known
 	Alarms       []alarm             `json:"alarms"`
 }

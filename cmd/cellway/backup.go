@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use: "backup", Short: "write a consistent copy of the control plane's store", Args: exactly(),
+		Long: `Write a consistent copy of the control plane's store, made while it works. The file has
+mode 0600 and its name only when it is whole. Keep it away from the machine, with the
+signing key: cellway-control restore makes a store of it.`,
+		Example: "  cellway backup --out fleet-2026-11-30.db\n  cellway backup --out - | gzip > fleet.db.gz",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			if out == "-" {
+				if terminal(a.out) {
+					return usage("a backup is not for terminals; name a file with --out")
+				}
+				_, err := cl.Backup(cmd.Context(), a.out)
+				return err
+			}
+			if _, err := os.Stat(out); err == nil {
+				return usage("%s is there already; a backup is not overwritten", out)
+			}
+			var n int64
+			err = replaceFile(out, 0o600, func(w io.Writer) error {
+				n, err = cl.Backup(cmd.Context(), &meter{w: w, a: a})
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("backup: %w", err)
+			}
+			return a.show(written{out, n}, func() { fmt.Fprintf(a.out, "%s: %s\n", out, size(uint64(n))) })
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "file to write, or - for standard output")
+	require(c, "out")
+	return c
+}
+
+// A written file answers cellway backup.
+type written struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// A meter tells somebody at a terminal how much has come.
+type meter struct {
+	w    io.Writer
+	a    *app
+	n    uint64
+	last time.Time
+}
+
+// Write writes b and counts it.
+func (m *meter) Write(b []byte) (int, error) {
+	n, err := m.w.Write(b)
+	m.n += uint64(n)
+	if terminal(m.a.err) && time.Since(m.last) > 200*time.Millisecond {
+		m.last = time.Now()
+		fmt.Fprintf(m.a.err, "\r%s", size(m.n))
+	}
+	return n, err
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// unknown runs a command that only holds others: it helps, or says that there
+// is none of that name.
+func unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
+	c.SuggestionsMinimumDistance = nearEnough
+	return usage("%s%s", text, didYouMean(c.SuggestionsFor(args[0])))
+}
+
+// lookups and changes are what other programs call show and set.
+func lookups() []string { return []string{"get", "describe", "view"} }
+
+func changes() []string { return []string{"update", "edit", "change"} }
+
+// nearEnough is how many letters may be wrong in a word that is guessed.
+const nearEnough = 2
+
+func didYouMean(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", anyOf(near...))
+}
+
+// flagError says what is wrong with a flag, in the form that was asked for
+// although the flags behind it were not read.
+func (a *app) flagError(c *cobra.Command, err error) error {
+	for i, arg := range a.args {
+		for _, flag := range []string{"-o", "--output"} {
+			value, ok := strings.CutPrefix(arg, flag)
+			if ok && value == "" && i+1 < len(a.args) {
+				value = a.args[i+1]
+			}
+			if value = strings.TrimPrefix(value, "="); ok && slices.Contains(outputs, value) {
+				a.output = value
+			}
+		}
+	}
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usage("%v", err)
+	}
+	// Flags are guessed as commands are.
+	names := &cobra.Command{SuggestionsMinimumDistance: nearEnough}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	var near []string
+	for _, name := range names.SuggestionsFor(missing.GetSpecifiedName()) {
+		near = append(near, "--"+name)
+	}
+	return usage("%v%s; see %s -h", err, didYouMean(near), c.CommandPath())
+}
