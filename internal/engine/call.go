@@ -303,7 +303,7 @@ func (k *Call) Header() Header {
 }
 
 // Answer sends an answer that is not a cell's, with the fields of the last
-// Header. Date, Content-Length and Connection are seen to. It returns how many
+// Header. Date, Connection and, if Header has none, Content-Length are seen to. It returns how many
 // bytes of the body went out: none for HEAD.
 func (k *Call) Answer(status int, body []byte) (sent int64) {
 	if k.answered {
@@ -318,7 +318,9 @@ func (k *Call) Answer(status int, body []byte) (sent int64) {
 	k.out = k.appendStatus(k.out[:0], status, bytesOf(http.StatusText(status)))
 	k.out = appendLines(k.out, k.fields.lines)
 	k.out = k.appendDate(k.out)
-	k.out = appendLength(k.out, int64(len(body)))
+	if len(k.fields.Values("Content-Length")) == 0 {
+		k.out = appendLength(k.out, int64(len(body)))
+	}
 	k.out = k.appendConnection(k.out)
 	head := len(k.out)
 	if !bodyless {

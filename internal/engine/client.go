@@ -76,6 +76,7 @@ type client struct {
 	simple  bool    // the last call would have been one for a loop
 	pending bool    // the call is with its cell, in the loop
 	ready   bool    // the loop has more to read
+	fin     bool    // the client sends no more than there is
 	gather  int     // how many bytes of a request the loop waits for, or 0
 	gathers uint32  // how often it has waited so
 	stuck   []byte  // what the loop could not write, as the client takes no more

@@ -57,7 +57,7 @@ func (e *endpoint) connect(outer context.Context, network string, secure *tls.Co
 		c = tc
 	}
 	if err != nil {
-		if outer.Err() == nil { // else nobody wanted it any longer
+		if outer.Err() == nil && !isLocal(err) { // else nobody wanted it any longer, or it never left this machine
 			e.pool.connectFailed(e, err)
 		}
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
@@ -67,6 +67,17 @@ func (e *endpoint) connect(outer context.Context, network string, secure *tls.Co
 	}
 	e.pool.connected(e)
 	return c, nil
+}
+
+// isLocal reports whether a connection failed for want of what this machine has
+// none left of: descriptors, ports, memory. No cell is to blame.
+func isLocal(err error) bool {
+	for _, e := range outOf {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // reach connects to the first of e's addresses that answers, starting with

@@ -17,6 +17,7 @@ type link struct {
 	sock *socket // set once a loop has had it
 	loop *loop   // that has it, or nil
 	call *Call   // which the loop waits for over it
+	fin  bool    // the cell sends no more than there is
 	left []byte  // what of the call's request could not be sent at once
 }
 

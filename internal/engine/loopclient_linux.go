@@ -35,7 +35,7 @@ func (c *client) join() bool {
 		return false
 	}
 	c.loop, c.simple = l, false
-	c.raw, c.fd = nil, fd
+	c.raw, c.fd, c.fin = nil, fd, false
 	l.post(func() { l.add(c) })
 	return true
 }
@@ -84,6 +84,7 @@ func (l *loop) attend(c *client) {
 
 // readable takes in what the poller says of a client's connection.
 func (l *loop) readable(c *client, events uint32) {
+	c.fin = c.fin || events&syscall.EPOLLRDHUP != 0
 	switch {
 	case !c.pending:
 		l.read(c)
@@ -113,7 +114,7 @@ func (l *loop) read(c *client) {
 		case n > 0:
 			l.now = time.Now()
 			c.call.in.end += n
-			c.ready = n == len(space)
+			c.ready = n == len(space) || c.fin // nobody will tell of the end again
 			if !c.advance() {
 				l.act(c)
 				return

@@ -44,7 +44,7 @@ func (l *loop) adopt(ln *link) bool {
 		ln.conn.Close()
 		return false
 	}
-	ln.sock, ln.loop, ln.raw, ln.fd = s, l, nil, fd
+	ln.sock, ln.loop, ln.raw, ln.fd, ln.fin = s, l, nil, fd, false
 	var one [1]byte
 	if _, err := readDescriptor(fd, one[:]); err != errAgain || l.watch(fd, slot{l: ln}) != nil {
 		ln.conn.Close()
@@ -77,7 +77,7 @@ func (l *loop) letGo(ln *link) error {
 // keep keeps a link for the next request.
 func (l *loop) keep(ln *link) {
 	idle := l.links[ln.e]
-	if idle == nil || len(*idle) >= l.share(ln.e) || ln.e.gone.Load() {
+	if idle == nil || ln.fin || len(*idle) >= l.share(ln.e) || ln.e.gone.Load() {
 		ln.conn.Close()
 		return
 	}
@@ -125,6 +125,7 @@ func (l *loop) answered(ln *link, events uint32) {
 	if events&^syscall.EPOLLOUT == 0 {
 		return
 	}
+	ln.fin = ln.fin || events&syscall.EPOLLRDHUP != 0
 	if k == nil {
 		// It has been closed, or says something that nobody asked for.
 		if idle := l.links[ln.e]; idle != nil {
@@ -167,7 +168,7 @@ func (l *loop) step(k *Call, ln *link) {
 		n, err := readDescriptor(ln.fd, space)
 		switch {
 		case n > 0:
-			if b.took(n) && n < len(space) && len(k.c.stuck) == 0 {
+			if b.took(n) && n < len(space) && !ln.fin && len(k.c.stuck) == 0 {
 				b.quiet()
 				l.leave(k)
 				return
@@ -196,7 +197,7 @@ func (l *loop) readHead(k *Call, ln *link) bool {
 		switch {
 		case n > 0:
 			if r.took(n) {
-				if n < len(space) {
+				if n < len(space) && !ln.fin {
 					l.leave(k)
 					return false
 				}

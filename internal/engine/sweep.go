@@ -104,6 +104,8 @@ func (c *client) judge(now int64) (next time.Duration) {
 	case atHead:
 		if up(k.headTimeout()) {
 			c.expireFrom(s, since, headExpired)
+		} else if now-since >= int64(restAfter) && c.flow.look() == peekEnd {
+			c.expireFrom(s, since, idleExpired) // its rest will never come
 		}
 	case atAnswer:
 		if up(c.srv.cfg.AnswerTimeout) {
