@@ -244,6 +244,9 @@ func (p *program) serve(ctx context.Context, args []string) error {
 		fmt.Fprintln(p.out, "ok")
 		return nil
 	}
+	if err := cfg.validate(); err != nil {
+		return boot.UsageError{Err: err}
+	}
 	defer boot.StdLog(cfg.Log)()
 	s, err := New(ctx, cfg)
 	if err != nil {

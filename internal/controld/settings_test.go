@@ -60,6 +60,7 @@ func TestWrongCommandLineEndsWithTwoAndWhatWasMeant(t *testing.T) {
 		"name the backup with --from FILE":                 {"restore"},
 		"there is no setting --nmae; did you mean --name?": {"token", "--nmae", "x"},
 		"--config: open /no/such/file: no such file":       {"--config", "/no/such/file"},
+		"tls-cert and tls-key go together":                 {"--store", "memory", "--tls-cert", "a.pem"},
 		`log-format is "xml"; give json or text`:           {"--log-format", "xml"},
 	} {
 		var out strings.Builder
