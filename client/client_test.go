@@ -436,7 +436,7 @@ func TestAnotherProgramsAnswerIsToldForWhatItIs(t *testing.T) {
 			io.WriteString(w, `{"title":"Bad Request","status":400,"code":"key_missing","detail":"The tenant is missing."}`)
 		}, "is a router or another proxy, not a control plane"},
 		"a page that is not there": {http.NotFound, "is not a control plane: it answers GET /v1/cells/cell-001 with 404 Not Found"},
-		"a redirection":            {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", 302) }, "is not a control plane"},
+		"a redirection":            {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "is not a control plane"},
 		"a page":                   {func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>hello") }, "is not a control plane"},
 		"a control plane behind a proxy": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Proxy-Status", "front")

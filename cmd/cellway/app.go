@@ -121,6 +121,11 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	add("keep", a.alarmsCommand(), a.journalCommand(), a.changeCommand(), a.backupCommand(), a.restoreCommand(), a.tokenCommand(), a.keyCommand(), a.contextCommand())
 	root.AddCommand(a.versionCommand(), a.completionCommand(), exitCodesTopic())
 	strict(root)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Short = "what a command does, and what it takes"
+		help.Long = "Tell what a command does, and what it takes; -h behind the command does the same."
+	}
 	return root
 }
 

@@ -39,16 +39,16 @@ func sameFile(a, b string) bool {
 
 // called is how another command begins that is to ask the same control plane.
 func (a *app) called() string {
-	out := a.self
+	words := []string{a.self}
 	for _, f := range []struct{ flag, value string }{
 		{"--url", a.conn.URL}, {"--token-file", a.conn.TokenFile}, {"--ca-file", a.conn.CAFile},
 		{"--cert-file", a.conn.CertFile}, {"--key-file", a.conn.KeyFile}, {"--context", a.conn.context},
 	} {
 		if f.value != "" {
-			out += " " + f.flag + " " + shell.Quote(f.value)
+			words = append(words, f.flag, shell.Quote(f.value))
 		}
 	}
-	return out
+	return strings.Join(words, " ")
 }
 
 // own spells the commands in a text as they are called here: who runs
