@@ -27,6 +27,11 @@
 // memory. One timer looks over all connections for those whose time is up.
 // Connections of HTTP/2 go on to an http.Server.
 //
+// On Linux a Server may have event loops: see [ServerConfig.Loops]. A connection
+// joins one after a simple call, and has no goroutine there. Whatever would have
+// to wait is done by a goroutine, with the same code as without loops: a [Stepper]
+// starts a call in a loop, and a [Call] can be resumed at each stage.
+//
 // # Guarantees
 //
 // They hold on both ways, by net/http and by a Server, unless they name one.
@@ -93,7 +98,7 @@
 //
 // All exported methods may be called at any time from any goroutine, except
 // that a [Replay] belongs to one request, and [Checker.Install] comes before
-// Serve. A [Call] belongs to the goroutine that serves it, except for
+// Serve. A [Call] belongs to the goroutine or the loop that serves it, except for
 // [Server.Sweep]. Constructors start nothing; [Checker.ListenTLS] shakes hands on
 // goroutines that end with its listener.
 package engine

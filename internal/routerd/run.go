@@ -161,13 +161,22 @@ func (d *daemon) serveAdmin(fail context.CancelCauseFunc) {
 }
 
 // loops returns how many event loops serve clients, and makes room for them: a
-// loop that is busy keeps a processor of Go's for itself, so that all else needs
-// those that there were.
+// loop that is busy keeps one of the runtime's processors for itself, and what has
+// goroutines needs as many as there were.
 func (d *daemon) loops() int {
-	if d.s.loops > 0 {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + d.s.loops)
+	if d.s.loops < 0 || runtime.GOOS != "linux" {
+		return 0
 	}
-	return d.s.loops
+	now := runtime.GOMAXPROCS(0)
+	cores := min(now, runtime.NumCPU()) // another router in this process may have made room before
+	n := d.s.loops
+	if n == 0 {
+		n = cores
+	}
+	if cores+n > now {
+		runtime.GOMAXPROCS(cores + n)
+	}
+	return n
 }
 
 // servePublic serves clients once there is a map, or after a while without one.

@@ -93,7 +93,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.DurationVar(&s.grace, "grace", 10*second, "how long requests and tunnels may go on after a map by which they belong elsewhere")
 
 	fs.StringVar(&s.http1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the router's own, or net/http, Go's; HTTP/2 is net/http's in any case")
-	fs.IntVar(&s.loops, "loops", 0, "event loops of the router's own server of HTTP/1 on Linux, one for each core that may be busy with it; 0: none, each connection has a goroutine")
+	fs.IntVar(&s.loops, "loops", 0, "event loops of the engine, on Linux and for connections in cleartext; 0: one for each core; -1: none, so that each connection has a goroutine")
 	fs.IntVar(&s.maxConnections, "max-connections", 0, "clients' connections at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
 	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
 	s.maxHead = 64 << 10
