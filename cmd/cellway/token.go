@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -17,7 +18,12 @@ const expired = " (expired)"
 
 func (a *app) tokenCommand() *cobra.Command {
 	c := &cobra.Command{Use: "token", Aliases: []string{"tokens"}, Short: "ways in, for people and machines", Example: "  cellway token create --name router-1 --role router --out router-1.token"}
-	list := &cobra.Command{
+	c.AddCommand(a.tokenList(), a.tokenCreate(), a.tokenDelete())
+	return c
+}
+
+func (a *app) tokenList() *cobra.Command {
+	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "tokens by id, without their secrets", Args: exactly(), Example: "  cellway token list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
@@ -44,9 +50,13 @@ func (a *app) tokenCommand() *cobra.Command {
 			})
 		},
 	}
-	var name, role, routers, out string
+}
+
+func (a *app) tokenCreate() *cobra.Command {
+	var in api.TokenCreation
+	var out string
 	var expires time.Duration
-	create := &cobra.Command{
+	c := &cobra.Command{
 		Use: "create", SuggestFor: []string{"add", "new"}, Short: "make a token and tell its secret, once", Args: exactly(),
 		Long: `Make a token. The secret is told once: on standard output, or in a file of mode 0600. The
 first token must be an admin's: from then on everybody needs one.
@@ -57,12 +67,12 @@ Machines: router reads the map and reports; cell looks up keys. A router's repor
 halt publishing, so give each router, or each place, a token bound to its ids.`,
 		Example: "  cellway token create --name alice --role admin --out alice.token\n  cellway token create --name router-1 --role router --routers router-1 --expires 2160h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("role", role, "viewer", "operator", "admin", "router", "cell"); err != nil {
+			if err := oneOf("role", in.Role, "viewer", "operator", "admin", "router", "cell"); err != nil {
 				return err
 			}
 			switch {
-			case routers != "" && role != "router":
-				return usage("--routers is for the role router only, not %s", role)
+			case in.Routers != "" && in.Role != "router":
+				return usage("--routers is for the role router only, not %s", in.Role)
 			case expires < 0:
 				return usage("--expires is %v; give a time from now, as in 2160h", expires)
 			}
@@ -70,62 +80,73 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 			if err != nil {
 				return err
 			}
-			in := api.TokenCreation{Name: name, Role: role, Routers: routers}
 			if expires != 0 {
 				in.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
 			}
 			if a.dryRun {
 				return a.tryToken(cmd.Context(), cl, in, out)
 			}
-			var file *os.File
-			if out != "" {
-				// Before anything happens: a secret that can't be kept is lost.
-				if file, err = os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
-					return err
-				}
-				defer file.Close()
-			}
-			shutOut := routersWithoutToken(cmd.Context(), cl)
-			t, err := cl.CreateToken(cmd.Context(), in, client.Write{Reason: a.reason})
-			if err == nil && len(shutOut) > 0 {
-				fmt.Fprintln(a.err, a.own(fmt.Sprintf("from now on everybody needs a token: %s can't ask for maps any more until started with --source-token; make one with cellway token create --role router",
-					strings.Join(shutOut, ", "))))
-			}
-			if err != nil {
-				if file != nil {
-					os.Remove(out)
-				}
-				return err
-			}
-			if file != nil {
-				if _, err := fmt.Fprintln(file, t.Secret); err != nil {
-					return fmt.Errorf("token %s was made, but its secret is lost (%w); delete it and make another", t.ID, err)
-				}
-				if err := file.Close(); err != nil {
-					return fmt.Errorf("token %s was made, but its secret may be lost (%w); delete it and make another", t.ID, err)
-				}
-				t.Secret = ""
-				return a.show(t.Token, func() { fmt.Fprintf(a.out, "token %s for %s (%s) is in %s\n", t.ID, t.Name, t.Role, out) })
-			}
-			if err := a.show(t, func() {
-				fmt.Fprintf(a.err, "token %s for %s (%s); this is the only time that it is shown\n", t.ID, t.Name, t.Role)
-				fmt.Fprintln(a.out, t.Secret)
-			}); err != nil {
-				return fmt.Errorf("token %s was made, but its secret is lost (%w); delete it and make another", t.ID, err)
-			}
-			return nil
+			return a.createToken(cmd.Context(), cl, in, out)
 		},
 	}
-	create.Flags().StringVar(&name, "name", "", "whose it is; the journal names it")
-	create.Flags().StringVar(&role, "role", "", "viewer, operator, admin, router or cell")
-	create.Flags().StringVar(&routers, "routers", "", "of a router's: the id that it may report as, or the beginning of ids, as in 'eu-*'; empty: any")
-	create.Flags().DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
-	create.Flags().StringVar(&out, "out", "", "file to write the secret to")
-	create.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
-	create.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and make nothing")
-	complete(create, "role", "viewer", "operator", "admin", "router", "cell")
-	require(create, "name", "role")
-	remove := a.asking(&cobra.Command{
+	f := c.Flags()
+	f.StringVar(&in.Name, "name", "", "whose it is; the journal names it")
+	f.StringVar(&in.Role, "role", "", "viewer, operator, admin, router or cell")
+	f.StringVar(&in.Routers, "routers", "", "of a router's: the id that it may report as, or the beginning of ids, as in 'eu-*'; empty: any")
+	f.DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
+	f.StringVar(&out, "out", "", "file to write the secret to")
+	f.StringVar(&a.reason, "reason", "", "why, for the journal")
+	f.BoolVar(&a.dryRun, "dry-run", false, "check everything and make nothing")
+	complete(c, "role", "viewer", "operator", "admin", "router", "cell")
+	require(c, "name", "role")
+	return c
+}
+
+// createToken makes a token, and tells its secret once: in a file if one is
+// named, or else on standard output.
+func (a *app) createToken(ctx context.Context, cl *client.Client, in api.TokenCreation, out string) error {
+	var file *os.File
+	if out != "" {
+		// Before anything happens: a secret that can't be kept is lost.
+		var err error
+		if file, err = os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	shutOut := routersWithoutToken(ctx, cl)
+	t, err := cl.CreateToken(ctx, in, client.Write{Reason: a.reason})
+	if err != nil {
+		if file != nil {
+			os.Remove(out)
+		}
+		return err
+	}
+	if len(shutOut) > 0 {
+		fmt.Fprintln(a.err, a.own(fmt.Sprintf("from now on everybody needs a token: %s can't ask for maps any more until started with --source-token; make one with cellway token create --role router",
+			strings.Join(shutOut, ", "))))
+	}
+	lost := func(err error) error {
+		return fmt.Errorf("token %s was made, but its secret is lost (%w); delete it and make another", t.ID, err)
+	}
+	if file == nil {
+		if err := a.show(t, func() {
+			fmt.Fprintf(a.err, "token %s for %s (%s); this is the only time that it is shown\n", t.ID, t.Name, t.Role)
+			fmt.Fprintln(a.out, t.Secret)
+		}); err != nil {
+			return lost(err)
+		}
+		return nil
+	}
+	_, err = fmt.Fprintln(file, t.Secret)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return lost(err)
+	}
+	return a.show(t.Token, func() { fmt.Fprintf(a.out, "token %s for %s (%s) is in %s\n", t.ID, t.Name, t.Role, out) })
+}
+
+func (a *app) tokenDelete() *cobra.Command {
+	c := a.asking(&cobra.Command{
 		Use: "delete TOKEN", SuggestFor: []string{"remove", "rm", "revoke"}, Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
 		Example: "  cellway token delete 6xacmbm7jw6i",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,9 +172,8 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 			return a.gone(args[0], "token "+text+" deleted")
 		},
 	})
-	remove.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
-	remove.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
-	c.AddCommand(list, create, remove)
+	c.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
+	c.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
 	return c
 }
 
