@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,6 +25,9 @@ const (
 	// like.
 	maxLockedOut     = 256
 	maxLockedOutTold = 16
+
+	// maxWhy bounds what is remembered of the reason, in bytes.
+	maxWhy = 300
 )
 
 // A RefusedCall is a call of a machine that was not let in.
@@ -129,6 +133,9 @@ func (l *lockedOut) alarms(now time.Time) (out []Alarm) {
 func (s *Service) NoteRefused(c RefusedCall) {
 	if !routerID.MatchString(c.Router) {
 		c.Router = ""
+	}
+	if len(c.Why) > maxWhy { // it may quote the caller
+		c.Why = strings.ToValidUTF8(c.Why[:maxWhy], "") + "…"
 	}
 	c.From = c.From.Unmap().WithZone("")
 	// Beyond those that are named, a log would be for strangers to fill.

@@ -28,12 +28,12 @@ func TestMachineThatIsNotLetInRaisesAnAlarmWhileItTries(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			call.Router = "eu-1"
 			s.NoteRefused(call)
-			call.Router = "a name\nof two lines"
+			call.Router, call.Why = "a name\nof two lines", "no token for "+strings.Repeat("é", 1<<16)
 			s.NoteRefused(call)
 		}
 		a := alarm(s, control.AlarmLockedOut)
 		if a == nil || a.Subject != "address/10.0.0.7" || !a.Since.Equal(begin) ||
-			!strings.Contains(a.Message, "12 calls of a router that calls itself eu-1") || !strings.Contains(a.Message, "no token") {
+			!strings.Contains(a.Message, "12 calls of a router that calls itself eu-1") || !strings.Contains(a.Message, "no token") || len(a.Message) > 500 {
 			t.Fatalf("alarm %+v", a)
 		}
 		if st := s.Stats(); st.LockedOut != 1 || st.RefusedCalls != 12 {
