@@ -131,7 +131,10 @@ func (k *Call) begin(length int) Reason {
 
 // refuse makes k a call without a head.
 func (k *Call) refuse() {
-	k.at, k.size, k.fd = time.Now(), 0, -1
+	k.at, k.size, k.fd = k.Now(), 0, -1
+	if k.c.loop != nil {
+		k.fd = k.c.fd
+	}
 	k.answered, k.broken, k.closing = false, false, true
 	k.head = Head{Fields: k.head.Fields[:0], Length: -1, Close: true, Minor: 1}
 	k.in.start, k.in.end = 0, 0

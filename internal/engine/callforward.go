@@ -109,12 +109,14 @@ type lost struct {
 // loop has tried in vain, or nil.
 func (k *Call) reach(now time.Time, before *lost) *link {
 	p, tenant := k.pool, k.o.Tenant
-	switch p.breaker.ask(now, tenant) {
-	case refused:
-		k.fail(cellway.CellUnreachable, 503, errOpen)
-		return nil
-	case asProbe:
-		defer p.breaker.ended(tenant)
+	if before == nil { // else it was asked for that
+		switch p.breaker.ask(now, tenant) {
+		case refused:
+			k.fail(cellway.CellUnreachable, 503, errOpen)
+			return nil
+		case asProbe:
+			defer p.breaker.ended(tenant)
+		}
 	}
 	err := errNoEndpoint
 	var at *endpoint // where the request was sent, or was to be

@@ -21,17 +21,18 @@ import (
 // holds a stack, and with some hundreds of them in turn every step finds its
 // stack out of the cache.
 type loop struct {
-	srv   *Server
-	ep    int
-	bell  int // wakes it
-	slots []slot
-	gen   uint32
-	links map[*endpoint]*[]*link // that carry nothing; the one used last is the last
-	again []*client              // to be read on, in turn
-	parts []gathering            // requests of which a part is there, the oldest first
-	work  *scratch               // of the call that is served at the time
-	spawn bool                   // a goroutine was started
-	now   time.Time              // when the present step began
+	srv     *Server
+	ep      int
+	bell    int // wakes it
+	slots   []slot
+	gen     uint32
+	links   map[*endpoint]*[]*link // that carry nothing; the one used last is the last
+	again   []*client              // to be read on, in turn
+	parts   []gathering            // requests of which a part is there, the oldest first
+	work    *scratch               // of the call that is served at the time
+	spawn   bool                   // a goroutine was started
+	now     time.Time              // when the present step began
+	reserve *reserve
 
 	mu     sync.Mutex
 	inbox  []func()
@@ -74,7 +75,9 @@ func newLoop(s *Server) (*loop, error) {
 		return nil, errno
 	}
 	l := &loop{srv: s, ep: ep, bell: int(bell), links: map[*endpoint]*[]*link{}, work: s.scratch(), done: make(chan struct{})}
+	l.reserve = newReserve(l.bell)
 	if err := l.watch(l.bell, slot{}); err != nil {
+		l.reserve.give()
 		syscall.Close(ep)
 		syscall.Close(l.bell)
 		return nil, err
@@ -320,6 +323,7 @@ func (l *loop) end() {
 		l.closeIdle(e)
 	}
 	l.takePosts()
+	l.reserve.give()
 	syscall.Close(l.ep)
 	syscall.Close(l.bell)
 }

@@ -253,7 +253,7 @@ func (l *loop) promote(c *client, first action) {
 		l.unwatch(c.fd)
 	}
 	c.mu.Lock()
-	err := c.sock.enter()
+	err := c.sock.enter(l.reserve)
 	c.loop, c.simple = nil, false
 	c.again()
 	c.mu.Unlock()

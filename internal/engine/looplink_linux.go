@@ -69,7 +69,7 @@ func (l *loop) attendLink(ln *link) {
 func (l *loop) letGo(ln *link) error {
 	l.unwatch(ln.fd)
 	ln.loop, ln.call = nil, nil
-	err := ln.sock.enter()
+	err := ln.sock.enter(l.reserve)
 	ln.again()
 	return err
 }

@@ -86,15 +86,20 @@ func (s *socket) leave(attend func()) (fd int, ok bool) {
 	return fd, true
 }
 
-// enter gives the connection back to the runtime's poller. If that fails, the
-// connection is closed.
-func (s *socket) enter() error {
+// enter gives the connection back to the runtime's poller. For a moment that takes
+// another descriptor, which r has if there is none. If it fails, the connection is
+// closed.
+func (s *socket) enter(r *reserve) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := os.NewFile(uintptr(s.fd), "socket")
 	s.fd, s.attend = -1, nil
-	c, err := net.FileConn(f) // of another descriptor
+	c, err := net.FileConn(f)
+	if err != nil && r.give() {
+		c, err = net.FileConn(f)
+	}
 	f.Close()
+	r.refill()
 	if err != nil {
 		s.closed = true
 		return err
@@ -108,6 +113,34 @@ func (s *socket) enter() error {
 		return tc.Close()
 	}
 	return nil
+}
+
+// A reserve keeps one descriptor for when there is no other.
+type reserve struct{ fd, of int }
+
+// newReserve returns a reserve that is filled by duplicates of a descriptor.
+func newReserve(of int) *reserve {
+	r := &reserve{fd: -1, of: of}
+	r.refill()
+	return r
+}
+
+// give makes room for a descriptor, and reports whether it has.
+func (r *reserve) give() bool {
+	if r.fd < 0 {
+		return false
+	}
+	syscall.Close(r.fd)
+	r.fd = -1
+	return true
+}
+
+func (r *reserve) refill() {
+	if r.fd < 0 {
+		if n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(r.of), syscall.F_DUPFD_CLOEXEC, 0); errno == 0 {
+			r.fd = int(n)
+		}
+	}
 }
 
 // drop closes the descriptor that a loop has.
