@@ -168,10 +168,7 @@ func (k *Call) end() action {
 			c.cancel(errDone)
 			c.ctx, c.cancel = nil, nil
 		}
-		if c.late {
-			c.late = false
-			c.unlimitLocked()
-		}
+		c.calmLocked()
 	}
 	c.mu.Unlock()
 	k.pool, k.o = nil, nil
@@ -289,10 +286,7 @@ func (k *Call) calm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tracked, c.cause = true, nil
-	if c.late && !c.doomed {
-		c.late = false
-		c.conn.SetDeadline(time.Time{})
-	}
+	c.calmLocked()
 }
 
 // CloseAfter has the connection closed after the answer.

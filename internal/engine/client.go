@@ -205,14 +205,16 @@ func (c *client) flush() {
 	s, since := c.stage()
 	c.enter(atAnswer, c.srv.now())
 	if _, err := c.conn.Write(left); err != nil {
-		c.next = toDestroy
+		if c.next == toResume {
+			k.broken = true // but the handler has to hear of its end
+		} else {
+			c.next = toDestroy
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.tracked, c.cause = false, nil; c.late {
-		c.late = false
-		c.unlimitLocked()
-	}
+	c.tracked, c.cause = false, nil
+	c.calmLocked()
 	c.enter(s, since)
 }
 
@@ -464,6 +466,14 @@ func (c *client) expireLocked(why expiry) {
 func (c *client) unlimitLocked() {
 	if !c.doomed {
 		c.conn.SetReadDeadline(time.Time{})
+	}
+}
+
+// calmLocked takes back the deadlines that a call was ended by.
+func (c *client) calmLocked() {
+	if c.late && !c.doomed {
+		c.late = false
+		c.conn.SetDeadline(time.Time{})
 	}
 }
 

@@ -53,7 +53,9 @@ func (k *Call) resume() *Report {
 	case flightSwallow:
 		k.swallow(l)
 	case flightBody:
+		left := k.sendLeft(l)
 		k.sendRest(l, f.err)
+		left()
 		k.release(l)
 	}
 	if l != nil {
@@ -65,4 +67,27 @@ func (k *Call) resume() *Report {
 	k.finish()
 	k.pool.count(&k.rep)
 	return &k.rep
+}
+
+// sendLeft sends the end of a request whose answer has begun, while that is
+// passed on. The function that it returns ends that.
+func (k *Call) sendLeft(l *link) (end func()) {
+	if len(l.left) == 0 {
+		return func() {}
+	}
+	left, done := l.left, make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := l.conn.Write(left); err == nil {
+			l.left = nil
+		}
+	}()
+	return func() {
+		select {
+		case <-done:
+		default:
+			l.conn.SetWriteDeadline(past) // nobody waits for it
+			<-done
+		}
+	}
 }

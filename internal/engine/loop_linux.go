@@ -27,7 +27,7 @@ type loop struct {
 	slots   []slot
 	gen     uint32
 	links   map[*endpoint]*[]*link // that carry nothing; the one used last is the last
-	again   []*client              // to be read on, in turn
+	again   []place                // of clients to be read on, in turn
 	parts   []gathering            // requests of which a part is there, the oldest first
 	work    *scratch               // of the call that is served at the time
 	spawn   bool                   // a goroutine was started
@@ -47,6 +47,23 @@ type slot struct {
 	gen uint32
 	c   *client
 	l   *link
+}
+
+// A place is a slot as it was given to a connection, which may have left it.
+type place struct {
+	fd  int
+	gen uint32
+}
+
+// place returns where the loop has c.
+func (l *loop) place(c *client) place { return place{c.fd, l.slots[c.fd].gen} }
+
+// at returns the client at p, or nil if it has left.
+func (l *loop) at(p place) *client {
+	if s := &l.slots[p.fd]; s.gen == p.gen {
+		return s.c
+	}
+	return nil
 }
 
 const (
@@ -152,8 +169,8 @@ func (l *loop) unwatch(fd int) {
 // post has the loop call f.
 func (l *loop) post(f func()) {
 	l.mu.Lock()
+	defer l.mu.Unlock() // until the bell has rung: it may be closed then
 	l.inbox = append(l.inbox, f)
-	l.mu.Unlock()
 	if l.asleep.Load() && l.asleep.Swap(false) {
 		one := uint64(1)
 		_, _ = writeEvent(l.bell, (*[8]byte)(unsafe.Pointer(&one))[:]) // it is full only if the loop was told already
@@ -189,9 +206,11 @@ func (l *loop) run() {
 			l.event(&events[i])
 		}
 		for k := len(l.again); k > 0; k-- {
-			c := l.again[0]
+			p := l.again[0]
 			l.again = append(l.again[:0], l.again[1:]...)
-			l.guard(c, func() { l.read(c) })
+			if c := l.at(p); c != nil {
+				l.guard(c, func() { l.read(c) })
+			}
 		}
 		l.takePosts()
 		if n == 0 {
@@ -301,9 +320,11 @@ func (l *loop) guard(c *client, f func()) {
 				l.srv.cfg.Log.Error("panic while serving a client", "panic", p, "stack", string(debug.Stack()))
 			}
 			if k := c.call; k != nil {
-				if k.flight.l != nil {
+				if ln := k.flight.l; ln != nil {
 					k.leaveGate()
-					k.flight.l.e.leave()
+					ln.call, ln.left = nil, nil
+					ln.conn.Close()
+					ln.e.leave()
 					k.flight = flight{}
 				}
 				l.srv.stepper.DropCall(k)

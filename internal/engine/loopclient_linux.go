@@ -29,7 +29,7 @@ func (c *client) join() bool {
 	if c.late || c.doomed || expiry(c.over.Load()) != notExpired {
 		return false
 	}
-	fd, ok := c.sock.leave(func() { l.post(func() { l.attend(c) }) })
+	fd, ok := c.sock.leave()
 	if !ok {
 		c.sock = nil
 		return false
@@ -46,15 +46,16 @@ func (l *loop) add(c *client) {
 		l.promote(c, toRead)
 		return
 	}
-	l.attend(c)
+	attend := func(stay uint32) { l.guard(c, func() { l.attend(c, stay) }) }
+	attend(c.sock.arrive(func(stay uint32) { l.post(func() { attend(stay) }) }))
 }
 
 // attend does what others have asked for: see socket.
-func (l *loop) attend(c *client) {
-	if c.loop != l {
+func (l *loop) attend(c *client, stay uint32) {
+	closed, late, here := c.sock.wants(stay)
+	if !here {
 		return
 	}
-	closed, late := c.sock.wants()
 	l.now = time.Now()
 	switch {
 	case c.pending && c.call.cause() != nil, c.pending && closed:
@@ -98,7 +99,7 @@ func (l *loop) readable(c *client, events uint32) {
 
 // read reads what a client has sent, and serves it.
 func (l *loop) read(c *client) {
-	if c.loop != l || c.pending {
+	if c.pending {
 		return
 	}
 	c.ready = false
@@ -135,12 +136,12 @@ func (l *loop) read(c *client) {
 			return
 		}
 	}
-	l.again = append(l.again, c)
+	l.again = append(l.again, l.place(c))
 }
 
 // A gathering is a request of which a part is there.
 type gathering struct {
-	c     *client
+	at    place
 	turn  uint32 // of the client's
 	since time.Time
 }
@@ -157,7 +158,7 @@ func (c *client) collects() bool {
 	k.in.room(c.gather - len(k.in.bytes()))
 	k.in.scanned = 0
 	c.gathers++
-	c.loop.parts = append(c.loop.parts, gathering{c, c.gathers, c.loop.now})
+	c.loop.parts = append(c.loop.parts, gathering{c.loop.place(c), c.gathers, c.loop.now})
 	return true
 }
 
@@ -165,8 +166,8 @@ func (c *client) collects() bool {
 func (l *loop) streamLate() {
 	n := 0
 	for ; n < len(l.parts); n++ {
-		c := l.parts[n].c
-		if c.loop != l || c.gather == 0 || c.gathers != l.parts[n].turn {
+		c := l.at(l.parts[n].at)
+		if c == nil || c.gather == 0 || c.gathers != l.parts[n].turn {
 			continue // it is done
 		}
 		if l.now.Sub(l.parts[n].since) < gatherFor {
@@ -183,6 +184,10 @@ func (l *loop) streamLate() {
 func (c *client) stepCall() {
 	if c.rested.Load() && !c.wake() {
 		c.next = toDestroy
+		return
+	}
+	if len(c.stuck) > 0 {
+		c.next = toServe // it is not to begin before the answers to others have gone
 		return
 	}
 	switch c.srv.stepper.StepCall(c.call) {
@@ -225,7 +230,7 @@ func (l *loop) proceed(c *client) {
 		return
 	}
 	if c.ready {
-		l.again = append(l.again, c)
+		l.again = append(l.again, l.place(c))
 		return
 	}
 	c.quiet()
@@ -233,9 +238,6 @@ func (l *loop) proceed(c *client) {
 
 // discard forgets a connection that is closed.
 func (l *loop) discard(c *client) {
-	if c.loop != l {
-		return
-	}
 	l.unwatch(c.fd)
 	c.sock.drop()
 	c.loop, c.fd = nil, -1

@@ -39,30 +39,37 @@ func (l *loop) adopt(ln *link) bool {
 		ln.conn.Close()
 		return false
 	}
-	fd, ok := s.leave(func() { l.post(func() { l.attendLink(ln) }) })
+	fd, ok := s.leave()
 	if !ok {
 		ln.conn.Close()
 		return false
 	}
 	ln.sock, ln.loop, ln.raw, ln.fd, ln.fin = s, l, nil, fd, false
+	stay := s.arrive(func(stay uint32) { l.post(func() { l.attendLink(ln, stay) }) })
 	var one [1]byte
-	if _, err := readDescriptor(fd, one[:]); err != errAgain || l.watch(fd, slot{l: ln}) != nil {
-		ln.conn.Close()
+	_, err := readDescriptor(fd, one[:])
+	if closed, _, _ := s.wants(stay); closed || err != errAgain || l.watch(fd, slot{l: ln}) != nil {
+		l.close(ln)
 		return false
 	}
 	return true
 }
 
 // attendLink closes a link that somebody has closed.
-func (l *loop) attendLink(ln *link) {
-	if ln.loop != l {
-		return
+func (l *loop) attendLink(ln *link, stay uint32) {
+	if closed, _, here := ln.sock.wants(stay); here && closed {
+		l.close(ln)
 	}
-	if closed, _ := ln.sock.wants(); closed {
+}
+
+// close closes a link that the loop has.
+func (l *loop) close(ln *link) {
+	if ln.fd < len(l.slots) && l.slots[ln.fd].l == ln {
 		l.unwatch(ln.fd)
-		ln.sock.drop()
-		ln.loop, ln.fd = nil, -1
 	}
+	ln.sock.drop()
+	ln.loop, ln.fd = nil, -1
+	ln.conn.Close() // it counts
 }
 
 // letGo gives a link a place in the runtime's poller again.
@@ -77,8 +84,8 @@ func (l *loop) letGo(ln *link) error {
 // keep keeps a link for the next request.
 func (l *loop) keep(ln *link) {
 	idle := l.links[ln.e]
-	if idle == nil || ln.fin || len(*idle) >= l.share(ln.e) || ln.e.gone.Load() {
-		ln.conn.Close()
+	if idle == nil || len(*idle) >= l.share(ln.e) || ln.fin || ln.e.gone.Load() {
+		l.close(ln)
 		return
 	}
 	*idle = append(*idle, ln)
@@ -95,7 +102,7 @@ func (l *loop) reap(now time.Time) {
 		most := e.cfg.Timeouts.IdleConn
 		n := 0
 		for n < len(*idle) && (e.gone.Load() || most > 0 && now.Sub((*idle)[n].idle) >= most) {
-			(*idle)[n].conn.Close()
+			l.close((*idle)[n])
 			n++
 		}
 		*idle = slices.Delete(*idle, 0, n)
@@ -109,7 +116,7 @@ func (l *loop) reap(now time.Time) {
 func (l *loop) closeIdle(e *endpoint) {
 	if idle := l.links[e]; idle != nil {
 		for _, ln := range *idle {
-			ln.conn.Close()
+			l.close(ln)
 		}
 		clear(*idle)
 		*idle = (*idle)[:0]
@@ -131,7 +138,7 @@ func (l *loop) answered(ln *link, events uint32) {
 		if idle := l.links[ln.e]; idle != nil {
 			if i := slices.Index(*idle, ln); i >= 0 {
 				*idle = slices.Delete(*idle, i, i+1)
-				ln.conn.Close()
+				l.close(ln)
 			}
 		}
 		return
@@ -159,8 +166,8 @@ func (l *loop) step(k *Call, ln *link) {
 		}
 	}
 	b := &k.answer
-	for !b.done {
-		if len(k.c.stuck) > 0 || b.werr != nil || b.bad != OK {
+	for turns := 0; !b.done; turns++ {
+		if len(k.c.stuck) > 0 || b.werr != nil || b.bad != OK || turns == readsInTurn {
 			l.resume(k, flightBody, nil)
 			return
 		}

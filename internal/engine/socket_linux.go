@@ -17,16 +17,19 @@ var errInLoop = errors.New("the connection is in a loop")
 // A socket is a connection of TCP that can be moved between the runtime's poller
 // and a loop. While a loop has it, only the loop reads and writes it; the
 // deadlines that others set, and their Close, come to the loop as a call of
-// attend.
+// attend, with the number of its stay: one that comes late is for another one.
 type socket struct {
 	conn atomic.Pointer[net.TCPConn] // nil while a loop has it
 	ends [2]net.Addr                 // local, remote
 
-	mu       sync.Mutex
-	fd       int // while a loop has it
-	attend   func()
-	closed   bool
-	deadline time.Time // of reads, set while a loop has it
+	mu     sync.Mutex
+	fd     int // while a loop has it
+	stay   uint32
+	attend func(stay uint32) // nil: the loop has not begun with it
+	closed bool
+	reset  bool      // the other side shall see that it is broken off
+	reads  time.Time // the deadlines that were set while a loop has it
+	writes time.Time
 }
 
 // newSocket returns c as one that can be moved, if it can.
@@ -59,9 +62,9 @@ func socketOf(c net.Conn) *socket {
 }
 
 // leave takes the connection out of the runtime's poller, and returns its
-// descriptor for a loop, which attend calls to the connection. It returns false
-// if that can't be.
-func (s *socket) leave(attend func()) (fd int, ok bool) {
+// descriptor for a loop, which begins with arrive. It returns false if that can't
+// be.
+func (s *socket) leave() (fd int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.conn.Load()
@@ -82,7 +85,7 @@ func (s *socket) leave(attend func()) (fd int, ok bool) {
 	}
 	s.conn.Store(nil)
 	c.Close() // the other descriptor keeps the connection
-	s.fd, s.attend, s.deadline = fd, attend, time.Time{}
+	s.fd, s.reads, s.writes = fd, time.Time{}, time.Time{}
 	return fd, true
 }
 
@@ -106,8 +109,11 @@ func (s *socket) enter(r *reserve) error {
 	}
 	tc := c.(*net.TCPConn)
 	s.conn.Store(tc)
-	if !s.deadline.IsZero() {
-		tc.SetReadDeadline(s.deadline)
+	if !s.reads.IsZero() {
+		tc.SetReadDeadline(s.reads)
+	}
+	if !s.writes.IsZero() {
+		tc.SetWriteDeadline(s.writes)
 	}
 	if s.closed {
 		return tc.Close()
@@ -154,17 +160,28 @@ func (s *socket) drop() {
 }
 
 // wants returns what others have asked of the loop: that it closes the
-// connection, or ends its reads.
-func (s *socket) wants() (closed, late bool) {
+// connection, or ends its reads. The connection is not here if it has left that
+// stay.
+func (s *socket) wants(stay uint32) (closed, late, here bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed, !s.deadline.IsZero()
+	return s.closed, !s.reads.IsZero(), s.fd >= 0 && s.stay == stay
+}
+
+// arrive has attend called when somebody asks for something from now on. What
+// was asked for before, wants tells.
+func (s *socket) arrive(attend func(stay uint32)) (stay uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stay++
+	s.attend = attend
+	return s.stay
 }
 
 // askLocked has the loop attend to the connection.
 func (s *socket) askLocked() {
 	if s.attend != nil {
-		s.attend()
+		s.attend(s.stay)
 	}
 }
 
@@ -183,7 +200,7 @@ func (s *socket) Write(p []byte) (int, error) {
 }
 
 // Close closes the connection. A loop that has it does so when it comes to it;
-// the other side is told at once.
+// the other side is told at once, unless it is to see a reset.
 func (s *socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +211,9 @@ func (s *socket) Close() error {
 	if c := s.conn.Load(); c != nil {
 		return c.Close()
 	}
-	_ = syscall.Shutdown(s.fd, syscall.SHUT_RDWR) // it may be gone already
+	if !s.reset {
+		_ = syscall.Shutdown(s.fd, syscall.SHUT_RDWR) // it may be gone already
+	}
 	s.askLocked()
 	return nil
 }
@@ -214,6 +233,7 @@ func (s *socket) SetLinger(sec int) error {
 	if c := s.conn.Load(); c != nil {
 		return c.SetLinger(sec)
 	}
+	s.reset = sec == 0
 	l := syscall.Linger{Onoff: 1, Linger: int32(sec)}
 	return syscall.SetsockoptLinger(s.fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &l)
 }
@@ -236,17 +256,21 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	if c := s.conn.Load(); c != nil {
 		return c.SetReadDeadline(t)
 	}
-	if s.deadline = t; !t.IsZero() {
+	if s.reads = t; !t.IsZero() {
 		s.askLocked()
 	}
 	return nil
 }
 
-// SetWriteDeadline ends writes at t. A loop's writes do not wait.
+// SetWriteDeadline ends writes at t. A loop's writes do not wait, so it counts
+// for those of later.
 func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c := s.conn.Load(); c != nil {
 		return c.SetWriteDeadline(t)
 	}
+	s.writes = t
 	return nil
 }
 
