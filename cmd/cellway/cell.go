@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -44,7 +45,7 @@ func tintState(column, admit int) func(row []string, i int) string {
 func (a *app) cellList() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "cells by id", Args: exactly(), Example: "  cellway cell list\n  cellway cell list -o json",
+		Use: "list", Aliases: []string{"ls"}, Short: "cells by id, and what of the latest requests to them failed", Args: exactly(), Example: "  cellway cell list\n  cellway cell list -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -60,10 +61,23 @@ func (a *app) cellList() *cobra.Command {
 					}
 				}
 			}
-			t := newTable("cell", "state", "admit", "tenants", "buckets", "guard", "region", "endpoints", "title")
+			// For people only, and a list of cells all the same if it can't be had.
+			reported := sync.OnceValue(func() map[cellway.CellID]overviewCell {
+				routers, err := client.All(cl.Routers(cmd.Context()))
+				if err != nil {
+					return nil
+				}
+				return reportedCells(routers)
+			})
+			t := newTable("cell", "state", "admit", "tenants", "buckets", "failed", "breaker", "mismatches", "guard", "region", "endpoints", "title")
 			t.tint = tintState(1, 2)
 			return showList(a, cells, "no cell yet; register one with cellway cell add", t, func(c api.Cell) []string {
-				return []string{string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), strconv.Itoa(c.Tenants), strconv.Itoa(c.Buckets), c.Guard.String(), c.Region, strings.Join(c.Endpoints, " "), c.Title}
+				r, failed := reported()[c.ID], ""
+				if r.Failed > 0 {
+					failed = r.health()
+				}
+				return []string{string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), strconv.Itoa(c.Tenants), strconv.Itoa(c.Buckets), failed, r.breaker(), mismatched(r.Mismatches),
+					c.Guard.String(), c.Region, strings.Join(c.Endpoints, " "), c.Title}
 			})
 		},
 	}

@@ -154,16 +154,21 @@ func toControl(ts *testscript.TestScript) *client.Client {
 	return c
 }
 
-// reportAs has routers report that they serve the newest map: report ROUTER...
+// reportAs has routers report that they serve the newest map: report ROUTER... After
+// an exclamation mark they report a cell in trouble.
 func reportAs(ts *testscript.TestScript, neg bool, args []string) {
 	c := toControl(ts)
 	status, err := c.MapStatus(context.Background())
 	ts.Check(err)
+	cell := api.CellTraffic{Cell: "cell-001", Requests: 500, Status5xx: 2, P99MS: 12.5, Tenants: []api.TenantTraffic{{Tenant: "acme", Requests: 400}}}
+	if neg {
+		cell.TransportFailures, cell.RefusedOpen, cell.Mismatches, cell.Breaker = 5, 475, 7, "open"
+	}
 	for _, id := range args {
 		_, err := c.Report(context.Background(), id, api.RouterReport{
 			Fleet: status.Fleet, Build: "v1.2.3", StartedAt: time.Now(), Listen: []string{"127.0.0.1:8080"},
 			MapVersion: status.Version, MapDigest: status.Digest, SeenVersion: status.Version, IntervalMS: 5000,
-			Cells: []api.CellTraffic{{Cell: "cell-001", Requests: 500, Status5xx: 2, P99MS: 12.5, Tenants: []api.TenantTraffic{{Tenant: "acme", Requests: 400}}}},
+			Cells: []api.CellTraffic{cell},
 		})
 		ts.Check(err)
 	}

@@ -158,16 +158,7 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 	for _, s := range []cellway.CellState{cellway.CellNew, cellway.CellActive, cellway.CellCordoned, cellway.CellRetired} {
 		o.States[s.String()] = 0
 	}
-	reported := map[cellway.CellID]overviewCell{}
-	for _, r := range routers {
-		for _, t := range r.Cells {
-			if r.Live {
-				c := reported[t.Cell]
-				c.add(t)
-				reported[t.Cell] = c
-			}
-		}
-	}
+	reported := reportedCells(routers)
 	for _, c := range cells {
 		o.States[c.State.String()]++
 		o.Tenants += c.Tenants
@@ -186,6 +177,21 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 		}
 	}
 	return o, nil
+}
+
+// reportedCells are what live routers last reported of each cell.
+func reportedCells(routers []api.Router) map[cellway.CellID]overviewCell {
+	reported := map[cellway.CellID]overviewCell{}
+	for _, r := range routers {
+		for _, t := range r.Cells {
+			if r.Live {
+				c := reported[t.Cell]
+				c.add(t)
+				reported[t.Cell] = c
+			}
+		}
+	}
+	return reported
 }
 
 // tellOverview writes an overview for people.
