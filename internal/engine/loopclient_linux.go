@@ -116,7 +116,7 @@ func (l *loop) read(c *client) {
 			l.now = time.Now()
 			c.call.in.end += n
 			c.ready = n == len(space) || c.fin // nobody will tell of the end again
-			if !c.advance() {
+			if !c.advance() || len(c.stuck) > 0 {
 				l.act(c)
 				return
 			}
@@ -225,7 +225,7 @@ func (l *loop) proceed(c *client) {
 		l.act(c)
 		return
 	}
-	if c.call != nil && !c.call.in.empty() && !c.advance() {
+	if c.call != nil && !c.call.in.empty() && (!c.advance() || len(c.stuck) > 0) {
 		l.act(c)
 		return
 	}
