@@ -20,6 +20,8 @@ type attempt struct {
 	full    bool  // a worker was passed over since it has all that it may
 	reached bool  // some attempt has reached a worker
 
+	failure cellway.Code // of the last attempt that got no answer; "" if it got one
+
 	same    bool          // the next one goes to the same worker
 	wait    time.Duration // after that wait
 	report  engine.Report
@@ -143,6 +145,7 @@ func (x *exchange) next() sequel {
 		return x.pass()
 	}
 	x.reached = x.reached || rep.Code != cellway.CellUnreachable
+	x.failure = rep.Code
 	x.try.Took = time.Duration(x.gw.cell.Now() - x.began)
 	x.try.Outcome = outcomeOf(rep.Code)
 	x.try.Refused = x.try.Outcome == hand.Unsent && x.try.Took < 10*time.Millisecond
@@ -272,8 +275,10 @@ func (x *exchange) conclude(stop error) {
 		x.answer(HandSaturated, "")
 	case !x.reached:
 		x.answer(HandUnreachable, "")
-	case rep.Code == cellway.CellTimeout:
+	case x.failure == cellway.CellTimeout:
 		x.answer(HandTimeout, "")
+	case x.failure == "":
+		x.answer(HandProtocol, "A worker answered that it failed, and no other could be asked.")
 	default:
 		x.answer(HandProtocol, "")
 	}

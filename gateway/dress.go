@@ -65,7 +65,7 @@ func (x *exchange) InspectAnswer(status int, h engine.Header) (swallow bool) {
 	t := &x.try
 	t.Outcome, t.Status = hand.OutcomeOf(status, misdealt), status
 	t.Took = time.Duration(now - x.began)
-	x.reached = true
+	x.reached, x.failure = true, ""
 	if t.Outcome == hand.Good {
 		x.settle()
 		return false

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,36 @@ func TestNothingIsSentTwiceThatMayNotBe(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A failure that was swallowed, since another member was to be asked, is told if
+// that one turns out to be down.
+func TestFailureIsToldIfNobodyElseCanBeAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 6, 2, nil)
+		for range 10 {
+			r.get("acme")
+		}
+		hand := r.hand("acme")
+		hand[0].set(status(500))
+		r.kill(hand[1].id)
+		told := 0
+		for range 30 {
+			switch res := r.get("acme"); res.status {
+			case 500: // the budget, or the order, left it at that
+			case 502:
+				wantCode(t, res, 502, HandProtocol)
+				if strings.Contains(res.body, "answered that it failed") {
+					told++
+				}
+			default:
+				t.Errorf("answer %d %s", res.status, res.body)
+			}
+		}
+		if told == 0 {
+			t.Error("no answer told of the failure")
+		}
+	})
 }
 
 func TestBodyIsSentWholeEachTime(t *testing.T) {

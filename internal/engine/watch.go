@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -35,7 +36,8 @@ type watch struct {
 	epoch  time.Time // the zero of the times below
 	timer  *time.Timer
 
-	patient Patience // while it may be asked; of the timer alone
+	asking  sync.Mutex // held while patient is asked
+	patient Patience   // while it may be asked; of the timer alone
 	soft    time.Duration
 
 	phase   atomic.Int32
@@ -57,9 +59,12 @@ func (w *watch) start(limits *Timeouts, body time.Duration, p Patience, end func
 	w.timer.Reset(w.period()) // not before look can see the timer
 }
 
+// stop ends the watch. Nobody is asked any more when it returns.
 func (w *watch) stop() {
 	w.stopped.Store(true)
 	w.timer.Stop()
+	w.asking.Lock()
+	defer w.asking.Unlock()
 }
 
 // now returns the time since the epoch and one nanosecond, so that no time is
@@ -113,23 +118,40 @@ func (w *watch) look() {
 		return
 	}
 	if w.patient != nil && cause == errFirstByte {
-		soft := w.soft - time.Duration(now-since)
-		if soft > 0 {
-			left = min(left, soft)
-		} else if w.patient.GiveUp() {
-			w.patient = nil
-			if w.phase.Load() == awaiting {
-				w.end(errGaveUp)
-				return
-			}
-		} else if next := w.patient.Limit(); next > w.soft {
-			w.soft = next
-			left = min(left, next-time.Duration(now-since))
-		} else {
-			w.patient = nil
+		wait, on := w.ask(time.Duration(now - since))
+		if !on {
+			return
 		}
+		left = min(left, wait)
 	}
 	w.timer.Reset(min(left, w.period()))
+}
+
+// ask asks whether to wait on for an answer's head that has been waited for that
+// long, if it is time to. It returns when to ask, or false if there is nothing more
+// to look for.
+func (w *watch) ask(waited time.Duration) (next time.Duration, on bool) {
+	if waited < w.soft {
+		return w.soft - waited, true
+	}
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	switch p := w.patient; {
+	case w.stopped.Load():
+		return 0, false
+	case !p.GiveUp():
+		if again := p.Limit(); again > w.soft {
+			w.soft = again
+			return again - waited, true
+		}
+		w.patient = nil
+	case w.phase.Load() == awaiting:
+		w.end(errGaveUp)
+		return 0, false
+	default: // the head is there by now
+		w.patient = nil
+	}
+	return endless(-1), true
 }
 
 // judge returns the limit that counts now, since when, and what it means.
