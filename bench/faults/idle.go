@@ -64,9 +64,13 @@ func (m *meter) idle(ctx context.Context, stderr io.Writer) (all []idleness, err
 	return all, nil
 }
 
+// placesFor returns how many connections a router must allow, so that one address
+// can have n: it keeps the last eighth from those that have an eighth.
+func placesFor(n int) int { return n + n/7 + 1000 }
+
 func (m *meter) idleOf(ctx context.Context, k idleness, number int) (_ idleness, err error) {
 	f, err := m.rig.start(ctx, "router-idle-"+strconv.Itoa(number), 0, "--http1", k.Server,
-		"--max-connections", strconv.Itoa(m.plan.idle+1000), "--idle-timeout", "10m", "--head-timeout", "10m")
+		"--max-connections", strconv.Itoa(placesFor(m.plan.idle)), "--idle-timeout", "10m", "--head-timeout", "10m")
 	if err != nil {
 		return k, err
 	}

@@ -109,9 +109,9 @@ func run(ctx context.Context, args, router []string, stdout, stderr io.Writer) (
 		}
 		p.router = []string{built}
 	}
-	rep, err := measure(ctx, p, dir, stderr)
-	if err != nil {
-		return err
+	rep, failed := measure(ctx, p, dir, stderr)
+	if failed != nil && len(rep.Results) == 0 {
+		return failed
 	}
 	if *output == "json" {
 		enc := json.NewEncoder(stdout)
@@ -120,10 +120,13 @@ func run(ctx context.Context, args, router []string, stdout, stderr io.Writer) (
 	} else {
 		err = rep.table(stdout)
 	}
-	if missed := rep.missed(); err == nil && *enforce && missed > 0 {
-		err = fmt.Errorf("%d bounds are missed", missed)
+	if err = errors.Join(failed, err); err != nil {
+		return err
 	}
-	return err
+	if missed := rep.missed(); *enforce && missed > 0 {
+		return fmt.Errorf("%d bounds are missed", missed)
+	}
+	return nil
 }
 
 // build builds the router of the checkout that this runs in.
