@@ -16,7 +16,6 @@ type attempt struct {
 	asked   bool  // whether to leave it for another one
 	settled bool  // what came of it was taken in
 	paid    bool  // it is a retry, and was paid for
-	redeal  bool  // the worker says that the hand is an old one, and there is another
 	full    bool  // a worker was passed over since it has all that it may
 	reached bool  // some attempt has reached a worker
 
@@ -122,11 +121,8 @@ func (x *exchange) next() sequel {
 	rep := &x.report
 	switch {
 	case rep.Swallowed:
-		if x.redeal {
-			x.redeal = false
-			x.call.Forget()
-			x.dealAgain()
-			return past
+		if x.try.Outcome == hand.Misdealt {
+			return x.misdealt()
 		}
 		if !x.in.Rewind() {
 			// It said that it could.
@@ -203,6 +199,18 @@ func (x *exchange) pass() sequel {
 	}
 	x.conclude(nil)
 	return over
+}
+
+// misdealt goes on with another hand, if there is another list by now, since the
+// worker says that this one is old.
+func (x *exchange) misdealt() sequel {
+	x.call.Forget()
+	if x.gw.state.Load() == x.st || !x.in.Rewind() {
+		x.answer(HandMismatch, "")
+		return over
+	}
+	x.dealAgain()
+	return past
 }
 
 // dealAgain has the call go on with the newest hand.

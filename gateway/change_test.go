@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -201,6 +202,34 @@ func TestGatewayWaitsForItsFirstList(t *testing.T) {
 		}
 		if res := r.get("acme"); res.status != 200 {
 			t.Errorf("answer %+v", res)
+		}
+	})
+}
+
+// A worker that goes by newer hands refuses a tenant that is not in its hand any more.
+func TestWorkerThatKnowsNewerHandsIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 6, 1, nil)
+		refuse := status(421, "X-Cell-Hand", "newer")
+		r.hand("acme")[0].set(refuse)
+		res := r.do(question{method: "POST", key: "acme", body: "x"})
+		wantCode(t, res, 503, HandMismatch)
+		if res.header.Get("Retry-After") == "" || r.hits() != 1 {
+			t.Errorf("answer %v after %d attempts", res.header, r.hits())
+		}
+		// The list comes while the worker answers.
+		old := r.hand("acme")[0]
+		old.set(func(w http.ResponseWriter, req *http.Request) {
+			time.Sleep(time.Second)
+			refuse(w, req)
+		})
+		got := make(chan result, 1)
+		go func() { got <- r.do(question{method: "POST", key: "acme", body: "x"}) }()
+		time.Sleep(500 * time.Millisecond)
+		r.list.Workers = slices.DeleteFunc(slices.Clone(r.list.Workers), func(w listedWorker) bool { return w.ID == old.id })
+		r.relist()
+		if res := <-got; res.status != 200 {
+			t.Errorf("answer %+v, want the new hand's", res)
 		}
 	})
 }

@@ -16,6 +16,7 @@ const (
 	HandSaturated   cellway.Code = "hand_saturated"      // 503: the members of the hand have all that they may
 	HandTimeout     cellway.Code = "hand_timeout"        // 504: no answer began in time
 	HandProtocol    cellway.Code = "hand_protocol_error" // 502: the answer was malformed or broke off
+	HandMismatch    cellway.Code = "hand_mismatch"       // 503: a worker goes by other hands than this gateway
 	Saturated       cellway.Code = "gateway_saturated"   // 503: the gateway's own limit
 	CanaryFailed    cellway.Code = "canary_failed"       // 503: the worker did not answer the canary well
 	WorkerUnknown   cellway.Code = "worker_unknown"      // 404: the canary asks for a worker that is not in the list
@@ -59,6 +60,8 @@ func answerOf(code cellway.Code) front.Answer {
 		say(502, front.GRPCInternal, 0, "http_protocol_error", "The answer was malformed or broke off. The request may have been carried out.")
 	case WorkerUnknown:
 		say(404, front.GRPCNotFound, 0, "destination_not_found", "No worker of that id is in the list.")
+	case HandMismatch:
+		say(503, front.GRPCUnavailable, 1, "destination_unavailable", "Which workers serve this tenant is unclear at the moment. The request was not carried out.")
 	case Saturated:
 		say(503, front.GRPCUnavailable, 1, "connection_limit_reached", "The service has as much to do as it may. The request was not carried out.")
 	}

@@ -77,13 +77,11 @@ func (x *exchange) InspectAnswer(status int, h engine.Header) (swallow bool) {
 	switch {
 	case x.canary:
 		return false
+	case t.Outcome == hand.Misdealt:
+		return true // it did not run, and says nothing to whoever is behind the router
 	case !x.in.Short():
 		x.stop = hand.ErrNotKept
 		return false
-	case t.Outcome == hand.Misdealt:
-		// Nothing ran. If there is another list by now, the worker may know it.
-		x.redeal = x.gw.state.Load() != x.st
-		return x.redeal
 	case t.Outcome == hand.Limited:
 		// The limit is the tenant's: its client is to wait, not this gateway.
 		x.stop = hand.ErrAttempts

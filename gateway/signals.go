@@ -108,7 +108,7 @@ type workerFigures struct {
 var outcomes = [...]cellway.Code{
 	"", ClientGone, Stopped, Misrouted,
 	cellway.BadRequest, cellway.ClientTimeout, cellway.BodyTooLarge, cellway.HeadTooLarge, cellway.NotReady,
-	TenantLimited, TenantBusy, HandUnreachable, HandSaturated, HandTimeout, HandProtocol, Saturated, CanaryFailed,
+	TenantLimited, TenantBusy, HandUnreachable, HandSaturated, HandTimeout, HandProtocol, HandMismatch, Saturated, CanaryFailed,
 	WorkerUnknown, "other",
 }
 
