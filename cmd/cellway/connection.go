@@ -45,7 +45,7 @@ func (a *app) resolve() (connection, error) {
 	}
 	kept, ok := all.Contexts[name]
 	if name != "" && !ok {
-		return connection{}, fmt.Errorf("%s is %q, and there is no such context; cellway context list shows all: %w", from, name, cellway.ErrNotFound)
+		return connection{}, fmt.Errorf("%s is %q: %w; there are %s", from, name, cellway.ErrNotFound, contextsIn(all))
 	}
 	out := connection{URL: defaultURL, from: "the default, as neither --url nor CELLWAY_URL nor a context names one"}
 	for _, one := range []struct {

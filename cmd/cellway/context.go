@@ -72,6 +72,14 @@ func (c contexts) write() error {
 	return replaceFile(file, 0o600, func(w io.Writer) error { _, err := w.Write(text); return err })
 }
 
+// contextsIn names the contexts of a file, for people.
+func contextsIn(all contexts) string {
+	if len(all.Contexts) == 0 {
+		return "none"
+	}
+	return some(sortedKeys(all.Contexts), len(all.Contexts))
+}
+
 func (a *app) contextNames() []string {
 	all, err := readContexts()
 	if err != nil {
@@ -160,7 +168,7 @@ func (a *app) contextCommand() *cobra.Command {
 				return err
 			}
 			if _, ok := all.Contexts[args[0]]; !ok {
-				return fmt.Errorf("context %s: %w; there are %s", args[0], cellway.ErrNotFound, some(sortedKeys(all.Contexts), len(all.Contexts)))
+				return fmt.Errorf("context %s: %w; there are %s", args[0], cellway.ErrNotFound, contextsIn(all))
 			}
 			all.Current = args[0]
 			if err := all.write(); err != nil {
@@ -179,7 +187,7 @@ func (a *app) contextCommand() *cobra.Command {
 				return err
 			}
 			if _, ok := all.Contexts[args[0]]; !ok {
-				return fmt.Errorf("context %s: %w", args[0], cellway.ErrNotFound)
+				return fmt.Errorf("context %s: %w; there are %s", args[0], cellway.ErrNotFound, contextsIn(all))
 			}
 			delete(all.Contexts, args[0])
 			if all.Current == args[0] {

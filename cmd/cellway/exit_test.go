@@ -49,6 +49,7 @@ func TestPlainErrorsEndWhereTheSentenceDoes(t *testing.T) {
 		"cell cell-009: not found":                          fmt.Errorf("cell cell-009: %w", cellway.ErrNotFound),
 		"fleet: exists already":                             fmt.Errorf("fleet: %w", cellway.ErrExists),
 		"cell c1 still has 3 tenants":                       fmt.Errorf("cell c1 still has 3 tenants: %w", cellway.ErrInUse),
+		"2 of 3 are deleted; tenant x: not found":           fmt.Errorf("2 of 3 are deleted; tenant x: %w", cellway.ErrNotFound),
 		"fleet: a name is short":                            fmt.Errorf("fleet: a name is short: %w", cellway.ErrInvalid),
 		"map has no cell":                                   fmt.Errorf("map has no cell: %w", routemap.ErrCheck),
 		"key x.pem: not found":                              fmt.Errorf("key x.pem: %w: %w", cellway.ErrNotFound, missing),

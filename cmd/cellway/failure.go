@@ -138,10 +138,17 @@ func plain(err error) string {
 		cut = false
 		for _, k := range kinds() {
 			rest, ok := strings.CutSuffix(text, ": "+k.err.Error())
-			if ok && (k.code == api.CodeInvalid || len(strings.Fields(rest)) > 3) {
+			if ok && (k.code == api.CodeInvalid || k.err == errState || says(rest)) {
 				text, cut = rest, true
 			}
 		}
 	}
 	return text
+}
+
+// says reports whether a text ends in a sentence, where one that only names what
+// it is about is none yet.
+func says(text string) bool {
+	last := text[max(strings.LastIndex(text, "; "), strings.LastIndex(text, ": "))+1:]
+	return len(strings.Fields(last)) > 3
 }

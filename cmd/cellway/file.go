@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -11,6 +12,9 @@ import (
 func replaceFile(file string, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
+		if bad, ok := errors.AsType[*fs.PathError](err); ok { // of a name that nobody gave
+			err = &fs.PathError{Op: "make", Path: file, Err: bad.Err}
+		}
 		return err
 	}
 	defer func() {

@@ -50,6 +50,11 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 			}
 		}
 	}
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if form := formOf(bad.GetFlag().Value.Type()); form != "" {
+			return usage("--%s is %q; give %s", bad.GetFlag().Name, bad.GetValue(), form)
+		}
+	}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return usage("%v", err)
@@ -64,4 +69,22 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 		near = append(near, "--"+name)
 	}
 	return usage("%v%s; see %s -h", err, didYouMean(near), c.CommandPath())
+}
+
+// formOf says what a flag of one of pflag's types takes; "" for our own, which
+// say so themselves.
+func formOf(kind string) string {
+	switch kind {
+	case "int":
+		return "a whole number"
+	case "uint32", "uint64":
+		return "a whole number from 0 on"
+	case "float64":
+		return "a number"
+	case "duration":
+		return "a time like 10s or 5m"
+	case "bool":
+		return "true or false"
+	}
+	return ""
 }

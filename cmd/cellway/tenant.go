@@ -402,5 +402,5 @@ func notTenant(cmd *cobra.Command, cl *client.Client, id string, err error) erro
 	if alias, aliasErr := cl.Alias(cmd.Context(), cellway.TenantID(id)); aliasErr == nil {
 		return fmt.Errorf("%s is an alias of %s, not a tenant; nothing is deleted: %w", id, alias.Target, cellway.ErrNotFound)
 	}
-	return fmt.Errorf("nothing is deleted: %w", err)
+	return fmt.Errorf("%w; nothing is deleted", err)
 }
