@@ -39,6 +39,7 @@ type Call struct {
 	lastAt   stage
 	broken   bool      // it will not be whole
 	placed   bool      // it has a place among the cell's requests
+	endp     *endpoint // among whose calls it counts, or nil
 	since    time.Time // when that was
 	flight   flight
 	interims int  // how many interim answers there were

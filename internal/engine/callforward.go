@@ -71,9 +71,9 @@ func (k *Call) forward() {
 	}
 	k.placed, k.since = true, now
 	defer k.leaveGate()
+	defer k.leaveEndpoint()
 	if l := k.reach(now, nil); l != nil {
 		k.take(l)
-		l.e.leave()
 	}
 	k.finish()
 }
@@ -89,6 +89,20 @@ func (k *Call) leaveGate() {
 	if k.placed {
 		k.placed = false
 		k.pool.gate.leave()
+	}
+}
+
+// enterEndpoint counts the call among those of e, until leaveEndpoint takes it
+// out, which it does once.
+func (k *Call) enterEndpoint(e *endpoint) {
+	k.endp = e
+	e.enter()
+}
+
+func (k *Call) leaveEndpoint() {
+	if e := k.endp; e != nil {
+		k.endp = nil
+		e.leave()
 	}
 }
 
@@ -145,13 +159,11 @@ func (k *Call) reach(now time.Time, before *lost) *link {
 		if k.tried = append(k.tried, e); len(k.tried) == p.all.cfg.Attempts {
 			break
 		}
-		e.leave()
+		k.leaveEndpoint()
 		now = time.Now()
 	}
 	k.failReach(at, err)
-	if at != nil {
-		at.leave()
-	}
+	k.leaveEndpoint()
 	clear(k.tried)
 	return nil
 }
@@ -163,7 +175,7 @@ func (k *Call) attempt(e *endpoint, now time.Time, before *lost) (*link, error) 
 	if before == nil {
 		k.rep.Attempts++
 		k.rep.Endpoint = e.name
-		e.enter()
+		k.enterEndpoint(e)
 	} else if !k.again(before, &fresh) {
 		return nil, before.err
 	}

@@ -57,7 +57,7 @@ func (k *Call) Start(p *Pool, o *Options) Step {
 	k.pool, k.o = p, o
 	k.rep = Report{Attempts: 1, Endpoint: e.name}
 	k.placed, k.since = true, now
-	e.enter()
+	k.enterEndpoint(e)
 	ln.call = k
 	k.flight = flight{stage: flightHead, l: ln}
 	if !k.attach(ln) {

@@ -32,6 +32,7 @@ func (k *Call) resume() *Report {
 		return &k.rep
 	}
 	defer k.leaveGate()
+	defer k.leaveEndpoint()
 	l := f.l
 	switch f.stage {
 	case flightLost:
@@ -58,11 +59,8 @@ func (k *Call) resume() *Report {
 		left()
 		k.release(l)
 	}
-	if l != nil {
-		if f.stage == flightLost || f.stage == flightAwait {
-			k.take(l)
-		}
-		l.e.leave()
+	if l != nil && (f.stage == flightLost || f.stage == flightAwait) {
+		k.take(l)
 	}
 	k.finish()
 	k.pool.count(&k.rep)

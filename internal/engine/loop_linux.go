@@ -324,7 +324,7 @@ func (l *loop) guard(c *client, f func()) {
 					k.leaveGate()
 					ln.call, ln.left = nil, nil
 					ln.conn.Close()
-					ln.e.leave()
+					k.leaveEndpoint()
 					k.flight = flight{}
 				}
 				l.srv.stepper.DropCall(k)

@@ -249,7 +249,7 @@ func (l *loop) finish(k *Call, ln *link) {
 	k.flight = flight{}
 	k.release(ln)
 	ln.left = nil
-	ln.e.leave()
+	k.leaveEndpoint()
 	k.finish()
 	k.leaveGate()
 	k.pool.count(&k.rep)

@@ -56,9 +56,18 @@ func TestLoopOutlivesPanics(t *testing.T) {
 		other.send(get("/other"))
 		other.want(200, "/other")
 	}
-	if n := f.s.Connections(); n != 1 {
-		t.Errorf("%d connections", n)
+	// So does a goroutine.
+	for _, at := range []string{"request", "inspect", "answer"} {
+		where.Store(at)
+		c := f.raw()
+		c.send(get("/boom"))
+		if s, b, err := c.answer("GET"); err == nil {
+			t.Errorf("%s: %d %q", at, s, b)
+		}
+		where.Store("")
+		f.wantNothing()
 	}
+	eventually(t, "their connections are gone", func() bool { return f.s.Connections() == 1 })
 }
 
 // An answer that a panic cuts short is not taken for a whole one, even where only

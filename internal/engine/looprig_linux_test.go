@@ -135,6 +135,11 @@ func (f *loopRig) wantLinks(n int) {
 // wantNothing waits until the figures say that nothing is under way.
 func (f *loopRig) wantNothing() {
 	f.t.Helper()
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("%+v", f.pools.Stats())
+		}
+	}()
 	eventually(f.t, "nothing is in flight", func() bool {
 		for _, s := range f.pools.Stats() {
 			for _, e := range s.Endpoints {
@@ -200,8 +205,7 @@ func (c *rawClient) answer(method string) (status int, body string, err error) {
 	return res.StatusCode, string(b), err
 }
 
-// want reads an answer and compares it. A want that begins with "*" is only the
-// beginning.
+// want reads an answer and compares it.
 func (c *rawClient) want(status int, body string) {
 	c.t.Helper()
 	s, b, err := c.answer("GET")
