@@ -297,6 +297,7 @@ func (l *loop) event(ev *syscall.EpollEvent) {
 	if fd == l.bell {
 		var b [8]byte
 		_, _ = syscall.Read(fd, b[:])
+		l.now = time.Now()
 		return
 	}
 	s := &l.slots[fd]

@@ -190,6 +190,7 @@ func (c *client) stepCall() {
 		c.next = toServe // it is not to begin before the answers to others have gone
 		return
 	}
+	c.expire(notExpired) // it may have come at the last moment
 	switch c.srv.stepper.StepCall(c.call) {
 	case Served:
 		c.ended()
