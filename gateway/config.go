@@ -62,7 +62,8 @@ type Config struct {
 	// Source has the list of workers.
 	Source Source
 
-	// Workers says how workers are reached. The zero FirstByte is Timeout.
+	// Workers says how workers are reached. Of its timeouts, the zero Connect is
+	// 250 milliseconds, as workers are near, and the zero FirstByte is Timeout.
 	Workers Bulkhead
 
 	// Retries says which requests are tried again, and how often. Its Log is

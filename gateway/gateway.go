@@ -58,6 +58,9 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway of %s: %w", cfg.Cell, err)
 	}
 	cfg.Timeout = span(cfg.Timeout, 30*time.Second)
+	if cfg.Workers.Timeouts.Connect == 0 {
+		cfg.Workers.Timeouts.Connect = 250 * time.Millisecond
+	}
 	if cfg.Workers.Timeouts.FirstByte == 0 {
 		cfg.Workers.Timeouts.FirstByte = cfg.Timeout
 	}

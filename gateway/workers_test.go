@@ -34,7 +34,7 @@ func TestParseWorkersRefuses(t *testing.T) {
 	}
 }
 
-func TestVersionFollowsHandsNotEndpoints(t *testing.T) {
+func TestVersioned(t *testing.T) {
 	var versions []any
 	for _, list := range []string{three, moved, two} {
 		w, err := ParseWorkers([]byte(list))
@@ -51,7 +51,8 @@ func TestVersionFollowsHandsNotEndpoints(t *testing.T) {
 	}
 }
 
-func TestFileKeepsTheLastGoodList(t *testing.T) {
+// A file that is spoilt, or goes away, leaves the last good list in use.
+func TestWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "workers.json")
 		write := func(list string) {
