@@ -1,5 +1,5 @@
-// Command faults measures what real faults do to a router and to the cells that
-// are well.
+// Command faults measures what real faults do to the cells that are well, behind
+// a router.
 //
 // The router is built and runs as a process of its own, in front of four cells
 // that are processes, too. Requests for three of them come at a fixed rate,

@@ -1,5 +1,5 @@
 // Package openload sends requests at a fixed rate, whatever becomes of those
-// before them, and says how long each took.
+// before them.
 //
 // A request's time begins when it was due, not when it was sent: a source that
 // falls behind does not hide it.
