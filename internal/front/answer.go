@@ -2,6 +2,7 @@ package front
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,17 @@ func (a *Answer) Compose(h engine.Header, name string, grpc bool) (body []byte) 
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	return body
+}
+
+// Say answers by in. h is in's header, into which others may have put fields
+// before; name is that of Compose. It returns how many bytes of the body went out.
+func (a *Answer) Say(in Inbound, h engine.Header, name string) (sent int64) {
+	grpc, status := in.GRPC(), a.Status
+	body := a.Compose(h, name, grpc)
+	if grpc {
+		status = http.StatusOK
+	}
+	return in.Answer(status, body)
 }
 
 // grpcMessage escapes text as gRPC wants its messages.

@@ -14,8 +14,9 @@ import (
 	"github.com/cellway/cellway/internal/engine"
 )
 
-// ErrStopping ends what is under way when the program has no more time.
-var ErrStopping = errors.New("the server is stopping")
+// ErrStopping is in the error of what was under way when the program had no more
+// time.
+var ErrStopping = errors.New("stopping")
 
 // A Server serves requests, and can be told to end. An http.Server is one.
 type Server interface {
@@ -99,6 +100,9 @@ func (d *Desk) tunnelsLeft() int {
 	return n
 }
 
+// underWay reports whether anything is.
+func (d *Desk) underWay() bool { return d.InFlight.Load()+d.Tunnels.Load() > 0 }
+
 // A Leave says how a program is taken out of service.
 type Leave struct {
 	Wait   time.Duration // how long it serves on when it is not ready any more
@@ -128,17 +132,18 @@ func (d *Desk) Stop(ctx context.Context, how Leave, servers ...Server) error {
 			_ = s.Shutdown(ctx)
 		})
 	}
-	d.endTunnels(ctx, how.Spread)
+	cause := fmt.Errorf("the %s is %w", how.Name, ErrStopping)
+	d.endTunnels(ctx, how.Spread, cause)
 	all := func(cellway.Key, cellway.CellID) bool { return false }
-	for d.InFlight.Load()+d.Tunnels.Load() > 0 && Sleep(ctx, 10*time.Millisecond) {
-		d.SweepTunnels(all, ErrStopping) // what has become a tunnel since
+	for d.underWay() && Sleep(ctx, 10*time.Millisecond) {
+		d.SweepTunnels(all, cause) // what has become a tunnel since
 	}
 	cut := 0
 	if ctx.Err() != nil {
-		cut = d.Sweep(all, ErrStopping) + d.SweepTunnels(all, ErrStopping)
+		cut = d.Sweep(all, cause) + d.SweepTunnels(all, cause)
 		// Those who are cut off still have an answer to write, or to break off.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		for d.InFlight.Load()+d.Tunnels.Load() > 0 && Sleep(last, 10*time.Millisecond) {
+		for d.underWay() && Sleep(last, 10*time.Millisecond) {
 		}
 		cancel()
 	}
@@ -154,9 +159,9 @@ func (d *Desk) Stop(ctx context.Context, how Leave, servers ...Server) error {
 	return nil
 }
 
-// endTunnels ends all tunnels in turns over spread, but within half of the time
+// endTunnels ends all tunnels, with cause, in turns over spread, but within half of the time
 // that ctx leaves.
-func (d *Desk) endTunnels(ctx context.Context, spread time.Duration) {
+func (d *Desk) endTunnels(ctx context.Context, spread time.Duration, cause error) {
 	const turns = 20
 	if end, ok := ctx.Deadline(); ok {
 		spread = min(spread, time.Until(end)/2)
@@ -167,7 +172,7 @@ func (d *Desk) endTunnels(ctx context.Context, spread time.Duration) {
 			return
 		}
 		end := (left + turn - 1) / turn
-		d.SweepTunnels(func(cellway.Key, cellway.CellID) bool { end--; return end < 0 }, ErrStopping)
+		d.SweepTunnels(func(cellway.Key, cellway.CellID) bool { end--; return end < 0 }, cause)
 		if turn > 1 && !Sleep(ctx, spread/turns) {
 			return
 		}

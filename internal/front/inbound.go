@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
@@ -40,6 +41,8 @@ type Inbound interface {
 	// request; Gone reports whether it is.
 	Done() <-chan struct{}
 	Gone() bool
+	// Now is the time, which is read once for all that a loop does at once.
+	Now() time.Time
 
 	// Header is what Answer sends as the head of an answer that comes from
 	// nobody behind. Answer returns how many bytes of the body it sent.
@@ -135,6 +138,9 @@ func (s *Served) Done() <-chan struct{} { return s.R.Context().Done() }
 
 // Gone is [Inbound].Gone.
 func (s *Served) Gone() bool { return s.R.Context().Err() != nil }
+
+// Now is [Inbound].Now.
+func (s *Served) Now() time.Time { return time.Now() }
 
 // Header is [Inbound].Header.
 func (s *Served) Header() engine.Header { return engine.HTTPHeader(s.W.Header()) }

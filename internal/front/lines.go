@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,9 +17,21 @@ type Lines[T any] struct {
 	dropped atomic.Uint64
 }
 
+// maxLines is how many lines may wait.
+const maxLines = 4096
+
 // NewLines returns Lines that Run has print write.
 func NewLines[T any](print func(T)) *Lines[T] {
-	return &Lines[T]{print: print, lines: make(chan T, 4096)}
+	return &Lines[T]{print: print, lines: make(chan T, maxLines)}
+}
+
+// Wants reports whether a request is to have a line: if it went well, that share
+// of them, 0 for all and below 0 for none.
+func (l *Lines[T]) Wants(well bool, share float64) bool {
+	if l == nil {
+		return false
+	}
+	return !well || share == 0 || share > 0 && rand.Float64() < share
 }
 
 // Put hands a line over, or drops it if too many wait.
