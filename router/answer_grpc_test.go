@@ -3,12 +3,12 @@ package router
 import (
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/front"
 )
 
 // call returns a gRPC call of tenant.
@@ -56,34 +56,21 @@ func TestWhatIsNotGRPCGetsAProblem(t *testing.T) {
 	wantProblem(t, b.ask(r).Result(), cellway.CellDrained)
 }
 
-// No status that clients call again on is given to what may have run, or will
-// not succeed later.
+// No status that clients call again on, and no time to do so, is given to what may
+// have run, or will not succeed later.
 func TestGRPCStatusOfEachCode(t *testing.T) {
 	for _, code := range outcomes {
 		if code == "" || code == ClientGone || code == Stopped || code == "other" {
 			continue
 		}
-		if got := grpcStatus(code); (got == grpcUnavailable) != code.Retryable() || got == 0 {
-			t.Errorf("%s: %d", code, got)
+		a := answerOf(code)
+		if (a.GRPC == front.GRPCUnavailable) != code.Retryable() || (a.After > 0) != code.Retryable() || a.GRPC == 0 {
+			t.Errorf("%s: %d, after %d s", code, a.GRPC, a.After)
+		}
+		if other := answerOf("other"); a.Detail == other.Detail || a.Fault == other.Fault {
+			t.Errorf("%s has no words of its own: %+v", code, a)
 		}
 	}
-}
-
-func TestGRPCMessagesAreEscaped(t *testing.T) {
-	for text, want := range map[string]string{"a b": "a b", "50 %": "50 %25", "\n\u00e9": "%0A%C3%A9", "": ""} {
-		if got := grpcMessage(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
-func FuzzGRPCMessage(f *testing.F) {
-	f.Add("50 %\x00\xff")
-	f.Fuzz(func(t *testing.T, text string) {
-		if got, err := url.PathUnescape(grpcMessage(text)); err != nil || got != text {
-			t.Errorf("%q became %q, %v", text, got, err)
-		}
-	})
 }
 
 // A cell ends a call whose deadline has passed by itself, before or after its

@@ -2,7 +2,6 @@ package router
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/cellway/cellway/internal/engine"
 )
@@ -32,7 +31,7 @@ func (x *exchange) EditRequest(h engine.Header) {
 	} else { // another try of the same request
 		h.SetBytes(traceParent, x.parent)
 	}
-	x.text = append(x.text[:0], x.in.via()...)
+	x.text = append(x.text[:0], x.in.Via()...)
 	x.text = append(x.text, ' ')
 	x.text = append(x.text, x.st.d.settings.Fleet...)
 	h.AddBytes("Via", x.text)
@@ -48,13 +47,6 @@ func (x *exchange) deceives(name string) bool {
 	return false
 }
 
-func viaVersion(r *http.Request) string {
-	if r.ProtoMajor >= 2 {
-		return strconv.Itoa(r.ProtoMajor)
-	}
-	return strconv.Itoa(r.ProtoMajor) + "." + strconv.Itoa(r.ProtoMinor)
-}
-
 // InspectAnswer finds a guard's refusal, which no client sees.
 func (x *exchange) InspectAnswer(status int, h engine.Header) (swallow bool) {
 	x.no, swallow = refusalOf(status, h)
@@ -66,12 +58,8 @@ func (x *exchange) EditAnswer(status int, h engine.Header) {
 	x.explainHeaders(h)
 	switch {
 	case status == http.StatusSwitchingProtocols:
-		// From here on it is a tunnel, and may last for days.
-		x.leave()
-		x.tunnel = true
-		x.in.upgraded()
-		x.rt.tunnels.Add(1)
-	case status >= 200 && x.in.http1() && x.rt.phase.Load() == stopping:
+		x.seat.Tunnel(x.in)
+	case status >= 200 && x.in.HTTP1() && x.rt.desk.Stopping():
 		h.Set("Connection", "close")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -120,7 +121,7 @@ func TestClientAddressIsReplacedUnlessAProxyIsTrusted(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", tt.name, name, v, want)
 			}
 		}
-		if got := b.rt.trusted.clientOf(r.Header, peerOf(r)).String(); got != tt.client {
+		if got := b.rt.trusted.clientOf(r.Header, (&front.Served{R: r}).Peer()).String(); got != tt.client {
 			t.Errorf("%s: the client is %s, want %s", tt.name, got, tt.client)
 		}
 	}

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"net/http"
 	"net/netip"
 	"strings"
 
@@ -20,16 +19,6 @@ func (p proxies) trust(a netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// peerOf returns the address of r's connection; the zero Addr if it has none,
-// as on a Unix socket.
-func peerOf(r *http.Request) netip.Addr {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ap.Addr().Unmap()
 }
 
 // clientOf returns the client's address: that of the peer, or, behind trusted
@@ -74,7 +63,7 @@ func (x *exchange) forwarding(h engine.Header) {
 		h.DelFunc(isForwarding)
 	}
 	proto := "http"
-	if x.in.secure() {
+	if x.in.Secure() {
 		proto = "https"
 	}
 	if peer.IsValid() {

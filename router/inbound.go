@@ -1,151 +1,45 @@
 package router
 
 import (
-	"context"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 )
 
-// An inbound is a request as a server has read it, with the way back to its
-// client. There is one for requests of net/http and one for calls of the
-// router's own server of HTTP/1.
-type inbound interface {
-	proto() string // as logs have it
-	via() string   // as Via has it
-	http1() bool   // its connection carries one request at a time
-	grpc() bool
-	secure() bool
-	peer() netip.Addr // the zero Addr if there is none
-
-	// keepBody keeps the body, if there is one, so that the request can be sent
-	// once more; rewind reports whether it can; and dropBody ends that.
-	keepBody()
-	rewind() bool
-	dropBody()
-
-	// track makes it known as one for key that goes to cell, so that it may be
-	// swept, and forward sends it there.
-	track(key cellway.Key, cell cellway.CellID)
-	forward(to *engine.Pool, o *engine.Options) *engine.Report
-	// upgraded says that it becomes a tunnel, within forward.
-	upgraded()
-	// done is closed when the client has gone, or somebody has ended the
-	// request.
-	done() <-chan struct{}
-	gone() bool
-	// now is the time, which is read once for all that a loop does at once.
-	now() time.Time
-
-	// header is what answer sends as the head of an answer of the router's own.
-	header() engine.Header
-	answer(status int, body []byte) (sent int64)
-}
-
-// A served is a request of net/http.
-type served struct {
-	rt     *Router
-	w      http.ResponseWriter
-	r      *http.Request
-	from   netip.Addr
-	body   *engine.Replay
-	ctx    context.Context
-	flight *engine.Flight
-	rep    engine.Report
-}
-
-func (s *served) proto() string    { return s.r.Proto }
-func (s *served) via() string      { return viaVersion(s.r) }
-func (s *served) http1() bool      { return s.r.ProtoMajor == 1 }
-func (s *served) grpc() bool       { return engine.IsGRPC(s.r) }
-func (s *served) secure() bool     { return s.r.TLS != nil }
-func (s *served) peer() netip.Addr { return s.from }
-
-func (s *served) keepBody() {
-	if engine.HasBody(s.r) {
-		s.body = engine.NewReplay(s.r, engine.MaxReplay)
+// ServeHTTP serves a request of net/http.
+func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := rt.exchangeOf(w, r)
+	defer x.leave()
+	x.serve()
+	x.leave()
+	x.count()
+	x.report.Abort()
+	if x.code == ClientGone && !x.report.HeadSent {
+		// A handler that returns without an answer has net/http answer 200. Whoever
+		// only stopped sending, or a cache in front, would believe it.
+		panic(http.ErrAbortHandler)
 	}
 }
 
-func (s *served) rewind() bool { return s.body == nil || s.body.Rewind() }
-
-func (s *served) dropBody() {
-	if s.body != nil {
-		s.body.Close()
-	}
+// Refuse answers a request that never came so far: its head can't be read in
+// one way, is too large, or came too late. It is for what checks heads in
+// front of the router.
+func (rt *Router) Refuse(w http.ResponseWriter, r *http.Request, code cellway.Code, detail string) {
+	x := rt.exchangeOf(w, r)
+	x.st = nil
+	x.answer(code, detail)
+	x.count()
 }
 
-func (s *served) track(key cellway.Key, cell cellway.CellID) {
-	s.ctx, s.flight = s.rt.requests.Add(s.r.Context(), key, cell)
-}
-
-func (s *served) forward(to *engine.Pool, o *engine.Options) *engine.Report {
-	defer s.flight.Done()
-	with := *o
-	with.Body = s.body
-	s.rep = to.Forward(s.w, s.r.WithContext(s.ctx), with)
-	return &s.rep
-}
-
-func (s *served) upgraded()             { s.flight.Move(&s.rt.upgraded) }
-func (s *served) done() <-chan struct{} { return s.r.Context().Done() }
-func (s *served) gone() bool            { return s.r.Context().Err() != nil }
-func (s *served) now() time.Time        { return time.Now() }
-func (s *served) header() engine.Header { return engine.HTTPHeader(s.w.Header()) }
-
-func (s *served) answer(status int, body []byte) (sent int64) {
-	s.w.WriteHeader(status)
-	if s.r.Method == http.MethodHead {
-		return 0
-	}
-	n, _ := s.w.Write(body) // the client may be gone: there is nobody to tell
-	return int64(n)
-}
-
-// A called is a call of the router's own server.
-type called struct {
-	rt *Router
-	c  *engine.Call
-}
-
-func (s *called) proto() string {
-	if s.c.Head().Minor == 0 {
-		return "HTTP/1.0"
-	}
-	return "HTTP/1.1"
-}
-
-func (s *called) via() string      { return s.proto()[len("HTTP/"):] }
-func (s *called) http1() bool      { return true }
-func (s *called) grpc() bool       { return false } // it needs HTTP/2
-func (s *called) secure() bool     { return s.c.Secure() }
-func (s *called) peer() netip.Addr { return s.c.Peer().Addr() }
-func (s *called) keepBody()        { s.c.KeepBody(engine.MaxReplay) }
-func (s *called) rewind() bool     { return s.c.Rewind() }
-func (s *called) dropBody()        {}
-
-func (s *called) track(key cellway.Key, cell cellway.CellID) { s.c.Track(key, cell) }
-
-func (s *called) forward(to *engine.Pool, o *engine.Options) *engine.Report {
-	return s.c.Forward(to, o)
-}
-
-func (s *called) upgraded()             {} // its server knows
-func (s *called) done() <-chan struct{} { return s.c.Done() }
-func (s *called) gone() bool            { return s.c.Ended() }
-func (s *called) now() time.Time        { return s.c.Now() }
-func (s *called) header() engine.Header { return s.c.Header() }
-
-func (s *called) answer(status int, body []byte) (sent int64) { return s.c.Answer(status, body) }
-
-// headOf fills in the head of a call. Its strings are valid as long as the call
-// is.
-func (s *called) headOf(h *Head) {
-	h.Method, h.Host, h.Path, h.Query = s.c.Request()
-	h.Fields, h.Upgrade = s.c, s.c.Head().Upgradable()
+// exchangeOf returns a new exchange for a request of net/http.
+func (rt *Router) exchangeOf(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{rt: rt}
+	x.begin(&front.Served{Desk: &rt.desk, W: w, R: r}, time.Now())
+	x.head = HeadOf(r)
+	return x
 }
 
 // A callHandler has a Router serve calls.
@@ -173,7 +67,7 @@ func (h callHandler) StepCall(c *engine.Call) engine.Step {
 		x.end()
 		return engine.Served
 	}
-	x.in.keepBody()
+	x.in.KeepBody()
 	return c.Start(x.to.pool, &x.options)
 }
 
@@ -212,7 +106,7 @@ func (h callHandler) DropCall(c *engine.Call) {
 func (h callHandler) RefuseCall(c *engine.Call, r engine.Reason) {
 	x := h.exchangeOf(c)
 	x.st = nil
-	x.answer(answer{code: r.Code(), detail: r.Detail()})
+	x.answer(r.Code(), r.Detail())
 	x.count()
 	x.forget()
 }
@@ -222,11 +116,12 @@ func (h callHandler) exchangeOf(c *engine.Call) *exchange {
 	x, ok := c.Local.(*exchange)
 	if !ok || x.rt != h.rt {
 		x = &exchange{rt: h.rt}
-		x.call.rt = h.rt
 		c.Local = x
 	}
-	x.call.c = c
+	x.call.Call = c
 	x.begin(&x.call, c.Began())
-	x.call.headOf(&x.head)
+	// These strings are valid as long as the call is.
+	x.head.Method, x.head.Host, x.head.Path, x.head.Query = c.Request()
+	x.head.Fields, x.head.Upgrade = c, c.Head().Upgradable()
 	return x
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 )
 
 // guardWait is how long a request that a guard has refused waits for a map
@@ -33,7 +34,7 @@ func refusalOf(status int, h engine.Header) (no refusal, ok bool) {
 	// What can't be read as an epoch asks for none.
 	no.epoch, _ = cellway.ParseEpoch(v[0])
 	if v = h.Values(CellHeader); len(v) > 0 {
-		no.by = clip(v[0]) // the answer's memory is not kept
+		no.by = front.Clip(v[0]) // the answer's memory is not kept
 	}
 	return no, true
 }
@@ -82,7 +83,7 @@ func (x *exchange) redirect(asked <-chan struct{}) bool {
 			last = out.Route.Epoch >= no.epoch
 		case <-timer.C:
 			last = true
-		case <-x.in.done():
+		case <-x.in.Done():
 			return false
 		}
 	}
@@ -98,7 +99,7 @@ func (x *exchange) mismatch(alarm bool) {
 			"epoch", x.out.Route.Epoch, "guard_epoch", no.epoch, "map_version", x.st.d.m.Version())
 	}
 	x.err = fmt.Errorf("refused by the guard of %q, which asks for epoch %v", no.by, no.epoch)
-	x.answer(answer{code: cellway.CellMismatch})
+	x.answer(cellway.CellMismatch, "")
 }
 
 // differs reports whether a and b, which both forward, mean different places.

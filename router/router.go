@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,21 +23,15 @@ type Router struct {
 	log       *slog.Logger
 	pools     *engine.Pools
 	refresher *refresher
-	accessLog *accessLog
+	lines     *front.Lines[line]
 	trusted   proxies
+	desk      front.Desk
 
 	state atomic.Pointer[state] // nil before the first map
-	phase atomic.Int32          // a phase
-
-	inFlight, tunnels atomic.Int64
-	requests          engine.Flights // what is under way, tunnels excepted
-	upgraded          engine.Flights // tunnels
-
-	servers atomic.Pointer[[]*engine.Server] // which know their own
 
 	swaps, refused, ended, overrides atomic.Uint64
 	rules                            [routemap.RuleCatchAll + 1]atomic.Uint64
-	added                            histogram
+	added                            front.Histogram
 	keyless                          *front.Top
 	none                             *cellFigures // of requests that lead to no cell
 
@@ -61,13 +54,6 @@ type target struct {
 	figures *cellFigures
 }
 
-// The phases of a router's life.
-const (
-	serving  int32 = iota
-	leaving        // not ready any more, but serving as ever
-	stopping       // connections are being closed
-)
-
 // New returns a router without a map. It starts nothing: see [Router.Run].
 func New(cfg Config) (*Router, error) {
 	if err := cfg.validate(); err != nil {
@@ -82,14 +68,16 @@ func New(cfg Config) (*Router, error) {
 	}
 	rt := &Router{
 		cfg: cfg, log: cfg.Log, pools: pools, trusted: cfg.TrustedProxies,
-		refresher: newRefresher(cfg.Refresh), accessLog: newAccessLog(cfg.AccessLog),
-		keyless: front.NewTop(256), none: newCellFigures(), figures: make(map[cellway.CellID]*cellFigures),
+		refresher: newRefresher(cfg.Refresh),
+		keyless:   front.NewTop(256), none: newCellFigures(), figures: make(map[cellway.CellID]*cellFigures),
 	}
 	if rt.log == nil {
 		rt.log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.AccessLog != nil {
+		rt.lines = front.NewLines(printer(cfg.AccessLog))
+	}
 	rt.figures[""] = rt.none
-	rt.servers.Store(new([]*engine.Server))
 	return rt, nil
 }
 
@@ -98,9 +86,7 @@ func New(cfg Config) (*Router, error) {
 // serves.
 func (rt *Router) Run(ctx context.Context) error {
 	var logging sync.WaitGroup
-	if rt.accessLog.log != nil {
-		logging.Go(func() { rt.accessLog.run(ctx) })
-	}
+	logging.Go(func() { rt.lines.Run(ctx) })
 	err := rt.pools.Run(ctx)
 	logging.Wait()
 	return err
@@ -112,7 +98,7 @@ func (rt *Router) Ready() error {
 	if rt.state.Load() == nil {
 		return fmt.Errorf("there is no map: %w", cellway.ErrNotReady)
 	}
-	if rt.phase.Load() != serving {
+	if !rt.desk.Ready() {
 		return fmt.Errorf("the router is stopping: %w", cellway.ErrNotReady)
 	}
 	return nil
@@ -207,35 +193,10 @@ func (rt *Router) sweepLater() { time.AfterFunc(span(rt.cfg.Grace, 10*time.Secon
 // sweep ends what the map in use would not send where it went.
 func (rt *Router) sweep() {
 	keep := rt.state.Load().d.keeps
-	n := rt.sweepRequests(keep, errMoved) + rt.sweepTunnels(keep, errMoved)
+	n := rt.desk.Sweep(keep, errMoved) + rt.desk.SweepTunnels(keep, errMoved)
 	if n > 0 {
 		rt.log.Info("requests ended after a swap", "count", n, "map_version", rt.Map().Version())
 	}
-}
-
-func (rt *Router) sweepRequests(keep func(cellway.Key, cellway.CellID) bool, cause error) int {
-	n := rt.requests.Sweep(keep, cause)
-	for _, s := range *rt.servers.Load() {
-		n += s.Sweep(false, keep, cause)
-	}
-	return n
-}
-
-func (rt *Router) sweepTunnels(keep func(cellway.Key, cellway.CellID) bool, cause error) int {
-	n := rt.upgraded.Sweep(keep, cause)
-	for _, s := range *rt.servers.Load() {
-		n += s.Sweep(true, keep, cause)
-	}
-	return n
-}
-
-// tunnelsLeft returns how many tunnels there are.
-func (rt *Router) tunnelsLeft() int {
-	n := rt.upgraded.Len()
-	for _, s := range *rt.servers.Load() {
-		n += s.Tunnels()
-	}
-	return n
 }
 
 // NewServer returns a server of HTTP/1 that serves the router's requests itself,
@@ -245,11 +206,24 @@ func (rt *Router) tunnelsLeft() int {
 func (rt *Router) NewServer(cfg engine.ServerConfig) *engine.Server {
 	cfg.Handler = callHandler{rt}
 	s := engine.NewServer(cfg)
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	all := append(slices.Clone(*rt.servers.Load()), s)
-	rt.servers.Store(&all)
+	rt.desk.Add(s)
 	return s
+}
+
+// A Server serves requests, and can be told to end. An http.Server is one.
+type Server = front.Server
+
+// Stop takes the router out of service. Ready fails at once, while the router
+// serves on for Config.StopWait. Then servers, which serve the router's
+// requests, are shut down: they accept no more, HTTP/2 connections are told to
+// go, HTTP/1 answers close theirs, and tunnels are ended a few at a time. What
+// is under way may end by itself until ctx ends; then it is cut off.
+//
+// Stop returns when nothing is under way: nil if nothing had to be cut off.
+// It is called once.
+func (rt *Router) Stop(ctx context.Context, servers ...Server) error {
+	how := front.Leave{Wait: span(rt.cfg.StopWait, 5*time.Second), Spread: span(rt.cfg.StopSpread, 5*time.Second), Name: "router", Log: rt.log}
+	return rt.desk.Stop(ctx, how, servers...)
 }
 
 // Addresses returns the last addresses of the endpoints' names, to be kept for

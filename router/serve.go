@@ -2,7 +2,6 @@ package router
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -10,13 +9,14 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 )
 
 // An exchange is one request on its way through the router. It edits the
 // messages that are forwarded for it.
 type exchange struct {
 	rt     *Router
-	in     inbound
+	in     front.Inbound
 	start  time.Time
 	st     *state // nil before the first map
 	head   Head
@@ -27,8 +27,7 @@ type exchange struct {
 	parent []byte  // of the trace; empty until the request is forwarded
 	text   []byte  // a value under construction
 
-	inFlight bool // counted in the router's own limit
-	tunnel   bool
+	seat front.Seat // in the router's own limit
 
 	code           cellway.Code
 	err            error
@@ -40,14 +39,14 @@ type exchange struct {
 	report         engine.Report // of the last attempt
 	options        engine.Options
 
-	call   called                 // what in is, if it is a call
+	call   front.Called           // what in is, if it is a call
 	unlike func(name string) bool // deceives, bound once
 }
 
 // begin makes x a new exchange. It keeps the memory of the one before.
-func (x *exchange) begin(in inbound, start time.Time) {
+func (x *exchange) begin(in front.Inbound, start time.Time) {
 	*x = exchange{
-		rt: x.rt, in: in, start: start, st: x.rt.state.Load(), peer: in.peer(),
+		rt: x.rt, in: in, start: start, st: x.rt.state.Load(), peer: in.Peer(),
 		parent: x.parent[:0], text: x.text[:0], call: x.call, unlike: x.unlike,
 	}
 	if x.unlike == nil {
@@ -61,22 +60,6 @@ func (x *exchange) forget() {
 	x.options, x.st, x.err = engine.Options{}, nil, nil
 }
 
-func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{rt: rt}
-	x.begin(&served{rt: rt, w: w, r: r, from: peerOf(r)}, time.Now())
-	x.head = HeadOf(r)
-	defer x.leave()
-	x.serve()
-	x.leave()
-	x.count()
-	x.report.Abort()
-	if x.code == ClientGone && !x.report.HeadSent {
-		// A handler that returns without an answer has net/http answer 200. Whoever
-		// only stopped sending, or a cache in front, would believe it.
-		panic(http.ErrAbortHandler)
-	}
-}
-
 // serve takes the request through the steps.
 func (x *exchange) serve() {
 	if x.decide() {
@@ -87,16 +70,15 @@ func (x *exchange) serve() {
 // decide finds out whose the request is, and reports whether that has come about:
 // otherwise it is answered.
 func (x *exchange) decide() bool {
-	x.inFlight = true
-	switch n := x.rt.inFlight.Add(1); {
-	case n > x.rt.cfg.maxInFlight():
-		x.answer(answer{code: cellway.RouterSaturated})
+	switch {
+	case x.rt.desk.Sit(&x.seat) > x.rt.cfg.maxInFlight():
+		x.answer(cellway.RouterSaturated, "")
 	case x.st == nil:
-		x.answer(answer{code: cellway.NotReady})
+		x.answer(cellway.NotReady, "")
 	case x.head.Method == http.MethodConnect:
-		x.answer(answer{code: cellway.BadRequest, detail: "CONNECT is not served here."})
+		x.answer(cellway.BadRequest, "CONNECT is not served here.")
 	case passes(x.head.Fields.Values("Via"), x.st.d.settings.Fleet) > 1:
-		x.answer(answer{code: cellway.Loop})
+		x.answer(cellway.Loop, "")
 	default:
 		x.out = x.st.d.Decide(&x.head)
 		x.countLookup()
@@ -109,10 +91,10 @@ func (x *exchange) decide() bool {
 // says no and a newer map says where.
 func (x *exchange) forward() {
 	if x.out.Code == "" {
-		x.in.keepBody()
-		defer x.in.dropBody()
+		x.in.KeepBody()
+		defer x.in.DropBody()
 	}
-	for x.aim() && x.landed(x.in.forward(x.to.pool, &x.options)) {
+	for x.aim() && x.landed(x.in.Forward(x.to.pool, &x.options)) {
 	}
 }
 
@@ -120,12 +102,12 @@ func (x *exchange) forward() {
 // send it: otherwise it is answered.
 func (x *exchange) aim() bool {
 	if x.out.Code != "" {
-		x.answer(answer{code: x.out.Code, detail: x.detail()})
+		x.answer(x.out.Code, x.detail())
 		return false
 	}
 	to := x.st.targets[x.out.Cell.ID]
 	if to.pool == nil {
-		x.answer(answer{code: cellway.CellUnreachable})
+		x.answer(cellway.CellUnreachable, "")
 		return false
 	}
 	x.to = to
@@ -137,7 +119,7 @@ func (x *exchange) aim() bool {
 		Tenant: x.out.Route.Key.Tenant(), Edit: x,
 		KeepCellHeaders: x.rt.cfg.ExplainHeaders, MaxBody: x.rt.cfg.MaxBody,
 	}
-	x.in.track(key, x.out.Cell.ID)
+	x.in.Track(key, x.out.Cell.ID)
 	if x.rt.state.Load() != x.st {
 		x.rt.sweepLater() // the sweep of that swap may have missed it
 	}
@@ -159,9 +141,9 @@ func (x *exchange) landed(rep *engine.Report) bool {
 	x.refusals++
 	asked, began := x.rt.refresher.wake(x.out.Cell.ID)
 	if x.refusals == 1 && x.redirect(asked) {
-		if x.out.Code == "" && !x.in.rewind() {
+		if x.out.Code == "" && !x.in.Rewind() {
 			// It could be sent, had it been smaller: no cause for an alarm.
-			x.answer(answer{code: cellway.CellMismatch})
+			x.answer(cellway.CellMismatch, "")
 			return false
 		}
 		if x.out.Code == "" {
@@ -169,7 +151,7 @@ func (x *exchange) landed(rep *engine.Report) bool {
 		}
 		return true
 	}
-	if x.in.gone() {
+	if x.in.Gone() {
 		x.code, x.status = ClientGone, engine.StatusClientGone
 		return false
 	}
@@ -181,7 +163,7 @@ func (x *exchange) landed(rep *engine.Report) bool {
 func (x *exchange) conclude() {
 	rep := &x.report
 	x.err = rep.Err
-	if errors.Is(rep.Err, errMoved) || errors.Is(rep.Err, errStopping) {
+	if errors.Is(rep.Err, errMoved) || errors.Is(rep.Err, front.ErrStopping) {
 		x.rt.ended.Add(1)
 	}
 	switch {
@@ -192,21 +174,23 @@ func (x *exchange) conclude() {
 	case rep.Code == Stopped:
 		x.answer(endedAnswer(rep))
 	default:
-		x.answer(answer{code: rep.Code, status: rep.Status})
+		a := answerOf(rep.Code)
+		a.Status = rep.Status
+		x.say(&a)
 	}
 }
 
 // endedAnswer says what the client hears of a request that a swap or a stop
 // has ended. No code that invites another try may say so of a request that was
 // sent: it may have run.
-func endedAnswer(rep *engine.Report) answer {
+func endedAnswer(rep *engine.Report) (code cellway.Code, detail string) {
 	switch {
 	case rep.Attempts > 0:
-		return answer{code: cellway.CellProtocol, detail: "The router ended the request before its answer. It may have been carried out."}
-	case errors.Is(rep.Err, errStopping):
-		return answer{code: cellway.NotReady}
+		return cellway.CellProtocol, "The router ended the request before its answer. It may have been carried out."
+	case errors.Is(rep.Err, front.ErrStopping):
+		return cellway.NotReady, ""
 	}
-	return answer{code: cellway.CellDrained}
+	return cellway.CellDrained, ""
 }
 
 // detail says more about why the decision refused the request, if there is
@@ -224,34 +208,29 @@ func (x *exchange) detail() string {
 	return ""
 }
 
-// answer writes an answer of the router's own.
-func (x *exchange) answer(a answer) {
-	h := x.in.header()
+// answer writes an answer of the router's own. The detail is the code's own, if it
+// is "".
+func (x *exchange) answer(code cellway.Code, detail string) {
+	a := answerOf(code)
+	if detail != "" {
+		a.Detail = detail
+	}
+	x.say(&a)
+}
+
+// say writes a. The log and the figures have its status for clients of gRPC too.
+func (x *exchange) say(a *front.Answer) {
+	h := x.in.Header()
 	x.explainHeaders(h)
-	if x.in.http1() && (x.rt.phase.Load() == stopping || x.rt.tooMany(a.code)) {
+	if x.in.HTTP1() && (x.rt.desk.Stopping() || x.rt.tooMany(a.Code)) {
 		h.Set("Connection", "close")
 	}
-	x.code = a.code
-	var body []byte
-	x.status, body = a.compose(h, x.rt.cfg.name(), x.in.grpc())
-	status := x.status
-	if x.in.grpc() {
-		status = http.StatusOK
-	}
-	x.sent = x.in.answer(status, body)
+	x.code, x.status = a.Code, a.Status
+	x.sent = a.Say(x.in, h, x.rt.cfg.name())
 }
 
 // leave takes the request out of the router's limits. It does so once.
-func (x *exchange) leave() {
-	if x.inFlight {
-		x.inFlight = false
-		x.rt.inFlight.Add(-1)
-	}
-	if x.tunnel {
-		x.tunnel = false
-		x.rt.tunnels.Add(-1)
-	}
-}
+func (x *exchange) leave() { x.seat.Leave() }
 
 func (x *exchange) countLookup() {
 	if x.out.Found.Code != "" {
@@ -276,13 +255,13 @@ func (x *exchange) count() {
 			f, cell = x.st.targets[owner.ID].figures, owner.ID
 		}
 	}
-	whole := x.in.now().Sub(x.start)
+	whole := x.in.Now().Sub(x.start)
 	f.outcomes[outcomeIndex(x.code)].Add(1)
 	f.statuses[min(x.status/100, 5)].Add(1)
 	f.bytesIn.Add(uint64(max(x.bytesIn, 0)))
 	f.bytesOut.Add(uint64(max(x.sent, 0)))
 	if !x.report.Tunnel {
-		x.rt.added.observe(whole - x.atCell - x.queued)
+		x.rt.added.Observe(whole - x.atCell - x.queued)
 	}
 	switch {
 	case x.out.PassThrough:
@@ -290,38 +269,8 @@ func (x *exchange) count() {
 	case cell != "":
 		f.tenants.Add(string(x.out.Route.Key.Tenant()))
 	}
-	if x.rt.logs(x.code, x.status) {
+	if x.rt.lines.Wants(x.code == "" && x.status < 500, x.rt.cfg.AccessSample) {
 		x.log(cell, version, whole)
-	}
-}
-
-// log logs the request that has ended.
-func (x *exchange) log(cell cellway.CellID, version cellway.Version, whole time.Duration) {
-	parent := string(x.parent)
-	if v := x.head.Fields.Values(traceParent); parent == "" && len(v) == 1 {
-		parent = v[0]
-	}
-	one := line{
-		at: x.start, method: clip(x.head.Method), host: clip(x.head.Host), path: clip(x.head.Path), proto: clip(x.in.proto()), traceID: clip(traceID(parent)),
-		client: x.rt.trusted.clientOf(x.head.Fields, x.peer), cell: cell, endpoint: x.report.Endpoint, key: cellway.Key(clip(string(x.out.Route.Key))), version: version,
-		code: x.code, status: x.status, attempts: x.attempts, in: x.bytesIn, out: x.sent,
-		whole: whole, atCell: x.atCell, queued: x.queued, tunnel: x.report.Tunnel, passThrough: x.out.PassThrough,
-	}
-	if x.err != nil {
-		one.fault = clip(x.err.Error())
-	}
-	x.rt.accessLog.write(one)
-}
-
-// logs reports whether a request that ended so goes to the access log.
-func (rt *Router) logs(code cellway.Code, status int) bool {
-	switch s := rt.cfg.AccessSample; {
-	case rt.accessLog.log == nil:
-		return false
-	case code != "" || status >= 500 || s == 0:
-		return true
-	default:
-		return s > 0 && rand.Float64() < s
 	}
 }
 
@@ -333,15 +282,4 @@ func route(h *Head) string {
 		path = path[:i+1]
 	}
 	return h.Method[:min(len(h.Method), 16)] + " " + path[:min(len(path), 64)]
-}
-
-// Refuse answers a request that never came so far: its head can't be read in
-// one way, is too large, or came too late. It is for what checks heads in
-// front of the router.
-func (rt *Router) Refuse(w http.ResponseWriter, r *http.Request, code cellway.Code, detail string) {
-	x := &exchange{rt: rt}
-	x.begin(&served{rt: rt, w: w, r: r, from: peerOf(r)}, time.Now())
-	x.head, x.st = HeadOf(r), nil
-	x.answer(answer{code: code, detail: detail})
-	x.count()
 }

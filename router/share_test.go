@@ -63,7 +63,7 @@ func TestCellThatRefusesAllStaysAlone(t *testing.T) {
 		if rec := b.ask(request("GET", "/", "fine")); rec.Code != 200 {
 			t.Errorf("the other cell: got %d %s", rec.Code, rec.Body)
 		}
-		if n := b.rt.inFlight.Load(); n != 2 {
+		if n := b.rt.desk.InFlight.Load(); n != 2 {
 			t.Errorf("%d requests wait for another map, want 2", n)
 		}
 		wg.Wait()

@@ -74,13 +74,8 @@ type RuleCount struct {
 	Count uint64
 }
 
-// A Histogram counts durations. Counts[i] is for those of at most Bounds[i],
-// and above Bounds[i-1]; its last element for those above all bounds.
-type Histogram struct {
-	Bounds []time.Duration
-	Counts []uint64
-	Sum    time.Duration
-}
+// A Histogram counts durations.
+type Histogram = front.Durations
 
 // outcomes are the codes that are counted, the last for all others.
 var outcomes = [...]cellway.Code{
@@ -132,42 +127,13 @@ func (f *cellFigures) stats(id cellway.CellID) CellStats {
 	return s
 }
 
-// addedBounds are in microseconds.
-var addedBounds = [...]int64{20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 250_000, 1_000_000}
-
-type histogram struct {
-	counts [len(addedBounds) + 1]atomic.Uint64
-	sum    atomic.Int64
-}
-
-func (h *histogram) observe(d time.Duration) {
-	d = max(d, 0)
-	i := 0
-	for i < len(addedBounds) && d > time.Duration(addedBounds[i])*time.Microsecond {
-		i++
-	}
-	h.counts[i].Add(1)
-	h.sum.Add(int64(d))
-}
-
-func (h *histogram) stats() Histogram {
-	out := Histogram{Counts: make([]uint64, len(h.counts)), Sum: time.Duration(h.sum.Load())}
-	for _, us := range addedBounds {
-		out.Bounds = append(out.Bounds, time.Duration(us)*time.Microsecond)
-	}
-	for i := range h.counts {
-		out.Counts[i] = h.counts[i].Load()
-	}
-	return out
-}
-
 // Stats returns the router's figures.
 func (rt *Router) Stats() Stats {
 	s := Stats{
-		Swaps: rt.swaps.Load(), Refused: rt.refused.Load(), Stopping: rt.phase.Load() != serving,
-		InFlight: rt.inFlight.Load(), Tunnels: rt.tunnels.Load(), Ended: rt.ended.Load(),
+		Swaps: rt.swaps.Load(), Refused: rt.refused.Load(), Stopping: !rt.desk.Ready(),
+		InFlight: rt.desk.InFlight.Load(), Tunnels: rt.desk.Tunnels.Load(), Ended: rt.ended.Load(),
 		Overrides: rt.overrides.Load(), Keyless: rt.keyless.Look(100),
-		Added: rt.added.stats(), AccessLogDropped: rt.accessLog.dropped.Load(),
+		Added: rt.added.Look(), AccessLogDropped: rt.lines.Dropped(),
 	}
 	if st := rt.state.Load(); st != nil {
 		m := st.d.Map()

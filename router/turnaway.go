@@ -19,9 +19,10 @@ func (rt *Router) tooMany(code cellway.Code) bool {
 func (rt *Router) TurnAway() []byte {
 	return engine.Whole(func(w http.ResponseWriter) {
 		w.Header().Set("Connection", "close")
-		a := answer{code: cellway.RouterSaturated, detail: "There are too many connections at the moment. No request was read from this one."}
-		status, body := a.compose(engine.HTTPHeader(w.Header()), rt.cfg.name(), false)
-		w.WriteHeader(status)
+		a := answerOf(cellway.RouterSaturated)
+		a.Detail = "There are too many connections at the moment. No request was read from this one."
+		body := a.Compose(engine.HTTPHeader(w.Header()), rt.cfg.name(), false)
+		w.WriteHeader(a.Status)
 		_, _ = w.Write(body) // memory takes it all
 	})
 }
