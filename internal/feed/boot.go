@@ -19,6 +19,19 @@ func (f *Feed) load() {
 	f.mu.Unlock()
 }
 
+// isNew reports whether every source says that there is no map yet, as in a fleet
+// without cells.
+func (f *Feed) isNew() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.sources {
+		if s.err == "" || !s.none {
+			return false
+		}
+	}
+	return true
+}
+
 // boot waits for every source to be asked once, but not for long, and then
 // uses what is on the disk unless a source had something newer.
 func (f *Feed) boot(ctx context.Context) {
@@ -43,7 +56,11 @@ func (f *Feed) boot(ctx context.Context) {
 			return
 		}
 		if a == nil {
-			f.log.Error("no usable map: the router is not ready until a source gives one")
+			if f.isNew() {
+				f.log.Info("no source has a map yet: the router is not ready until one has")
+			} else {
+				f.log.Error("no usable map: the router is not ready until a source gives one")
+			}
 			f.withoutMap()
 			return
 		}

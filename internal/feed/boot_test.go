@@ -3,10 +3,12 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -197,4 +199,30 @@ func TestSourcesAreNotAskedAllAtOnceAfterAStart(t *testing.T) {
 			t.Errorf("%d starts got their maps after %v", len(at), at)
 		}
 	})
+}
+
+// That a fleet has no map yet is no fault; that a source can't be asked is one.
+func TestFleetWithoutAMapIsNoFault(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no map yet":      {fmt.Errorf("the source has no map: %w", cellway.ErrNotReady), true},
+		"nobody answers":  {errors.New("connection refused"), false},
+		"it says nothing": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				if tt.err != nil {
+					b.src.fail(tt.err)
+				}
+				b.start()
+				defer b.end()
+				if got := b.feed.isNew(); got != tt.want {
+					t.Errorf("taken for a new fleet: %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
 }

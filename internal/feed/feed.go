@@ -84,6 +84,7 @@ type source struct {
 	answers   uint64
 	failures  uint64
 	err       string        // of the last time it was asked; empty if it answered
+	none      bool          // err says that it has no map yet
 	lacks     string        // of the last time everything was pulled
 	enough    chan struct{} // closed to have it asked for something else
 	errAt     time.Time

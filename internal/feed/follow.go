@@ -174,6 +174,7 @@ func (f *Feed) fares(ctx context.Context, s *source, q question, err error) (fai
 		return false // we had enough, not the source
 	}
 	s.failures++
+	s.none = errors.Is(err, cellway.ErrNotReady)
 	fails = *trouble == ""
 	*trouble, s.errAt = err.Error(), time.Now()
 	return fails

@@ -152,6 +152,9 @@ func TestMapsComeOverHTTP(t *testing.T) {
 		if st := b.feed.Status(); len(st.Refused) > 0 || !strings.Contains(st.Sources[0].Error, "has no map") {
 			t.Errorf("status of a source without a map: %+v, refused %v", st.Sources[0], st.Refused)
 		}
+		if !b.feed.isNew() {
+			t.Error("a fleet without a map is taken for a fault")
+		}
 		b.src.set(b.pub.base())
 		b.wait(2 * time.Second)
 		b.want(1)
