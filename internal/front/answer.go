@@ -37,7 +37,13 @@ type Answer struct {
 // calls itself in Proxy-Status. A client of gRPC gets a header and nothing else,
 // with status 200.
 func (a *Answer) Compose(h engine.Header, name string, grpc bool) (body []byte) {
+	// In alphabetical order, as net/http writes them: so the engine's are the same.
 	h.Set("Cache-Control", "no-store")
+	if !grpc {
+		body = engine.Problem(a.Status, a.Code, a.Detail)
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+		h.Set("Content-Type", "application/problem+json")
+	}
 	h.Set("Proxy-Status", name+"; error="+a.Fault+`; details="`+string(a.Code)+`"`)
 	if a.After > 0 {
 		h.Set("Retry-After", strconv.Itoa(a.After))
@@ -47,11 +53,7 @@ func (a *Answer) Compose(h engine.Header, name string, grpc bool) (body []byte) 
 		h.Set("Content-Type", "application/grpc")
 		h.Set("Grpc-Status", strconv.Itoa(a.GRPC))
 		h.Set("Grpc-Message", grpcMessage(string(a.Code)+": "+a.Detail))
-		return nil
 	}
-	body = engine.Problem(a.Status, a.Code, a.Detail)
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
 	return body
 }
 
