@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -28,18 +27,6 @@ type line struct {
 	in, out                   int64
 	whole, atWorker, queued   time.Duration
 	tunnel, canary            bool
-}
-
-// logs reports whether a request that ended so goes to the access log.
-func (gw *Gateway) logs(code cellway.Code, status int) bool {
-	switch s := gw.cfg.AccessSample; {
-	case gw.lines == nil:
-		return false
-	case code != "" || status >= 500 || s == 0:
-		return true
-	default:
-		return s > 0 && rand.Float64() < s
-	}
 }
 
 // log logs the request that has ended.

@@ -31,21 +31,11 @@ const (
 
 // answerOf returns what the gateway says with a code.
 func answerOf(code cellway.Code) front.Answer {
-	a := front.Answer{Code: code, Status: code.Status(), GRPC: front.GRPCInternal, Fault: "proxy_internal_error", Detail: "The request could not be forwarded."}
+	a := front.AnswerOf(code)
 	say := func(status, grpc, after int, fault, detail string) {
 		a.Status, a.GRPC, a.After, a.Fault, a.Detail = status, grpc, after, fault, detail
 	}
 	switch code {
-	case cellway.BadRequest:
-		say(400, front.GRPCInternal, 0, "http_request_error", "The request can't be read in one way only.")
-	case cellway.ClientTimeout:
-		say(408, front.GRPCDeadlineExceeded, 0, "http_request_error", "The request did not arrive in time.")
-	case cellway.BodyTooLarge:
-		say(413, front.GRPCResourceExhausted, 0, "http_request_error", "The body is larger than is allowed here.")
-	case cellway.HeadTooLarge:
-		say(431, front.GRPCResourceExhausted, 0, "http_request_error", "The head is larger than is allowed here.")
-	case cellway.NotReady:
-		say(503, front.GRPCUnavailable, 1, "proxy_configuration_error", "The service is starting or stopping.")
 	case TenantLimited:
 		say(429, front.GRPCResourceExhausted, 1, "http_request_denied", "This tenant sends more requests than it may. Nothing was changed; try again.")
 	case TenantBusy:

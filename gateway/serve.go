@@ -43,8 +43,7 @@ type request struct {
 
 	running   shuffle.Permit // its place among the tenant's requests
 	tunnelled shuffle.Permit // its place among the tenant's tunnels
-	inFlight  bool           // counted in the gateway's own limit
-	tunnel    bool
+	seat      front.Seat     // its place in the gateway
 
 	attempt
 	stop error // why there was no further attempt
@@ -69,8 +68,7 @@ func (x *exchange) forget() { x.request = request{} }
 // serve takes the request through the steps.
 func (x *exchange) serve() {
 	gw := x.gw
-	x.inFlight = true
-	if gw.desk.InFlight.Add(1) > gw.cfg.maxInFlight() {
+	if gw.desk.Sit(&x.seat) > gw.cfg.maxInFlight() {
 		x.answer(Saturated, "")
 		return
 	}
@@ -129,14 +127,8 @@ func (x *exchange) say(a *front.Answer) {
 	h := x.in.Header()
 	x.explain(h)
 	x.closeIfStopping(h)
-	grpc := x.in.GRPC()
 	x.code, x.status = a.Code, a.Status
-	body := a.Compose(h, x.gw.cfg.name(), grpc)
-	status := a.Status
-	if grpc {
-		status = http.StatusOK
-	}
-	x.sent = x.in.Answer(status, body)
+	x.sent = a.Say(x.in, h, x.gw.cfg.name())
 }
 
 func (x *exchange) closeIfStopping(h engine.Header) {
@@ -149,24 +141,11 @@ func (x *exchange) closeIfStopping(h engine.Header) {
 func (x *exchange) leave() {
 	x.running.Release()
 	x.tunnelled.Release()
-	if x.inFlight {
-		x.inFlight = false
-		x.gw.desk.InFlight.Add(-1)
-	}
-	if x.tunnel {
-		x.tunnel = false
-		x.gw.desk.Tunnels.Add(-1)
-	}
+	x.seat.Leave()
 }
 
 // become makes the request a tunnel, which may last for days.
 func (x *exchange) become() {
 	x.running.Release()
-	if x.inFlight {
-		x.inFlight = false
-		x.gw.desk.InFlight.Add(-1)
-	}
-	x.tunnel = true
-	x.in.Upgraded()
-	x.gw.desk.Tunnels.Add(1)
+	x.seat.Tunnel(x.in)
 }

@@ -153,13 +153,13 @@ func (x *exchange) count() {
 			f.misroutes[i].Add(1)
 		}
 	}
-	if !x.tunnel {
+	if !x.report.Tunnel {
 		f.added.Observe(whole - x.atWorker - x.queued)
 	}
 	if x.ten != nil && !x.canary {
 		f.loads.Add(x.ten.Name)
 	}
-	if x.gw.logs(x.code, x.status) {
+	if x.gw.lines.Wants(x.code == "" && x.status < 500, x.gw.cfg.AccessSample) {
 		x.log(whole)
 	}
 }
