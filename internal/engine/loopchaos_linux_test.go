@@ -115,7 +115,7 @@ func loopChaos(t *testing.T, length time.Duration) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(3, uint64(i)))
 			for ctx.Err() == nil {
-				chaosClient(t, f, rnd, &good, &bad, ctx)
+				chaosClient(ctx, t, f, rnd, &good, &bad)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func loopChaos(t *testing.T, length time.Duration) {
 }
 
 // chaosClient is one connection of a client, with some requests.
-func chaosClient(t *testing.T, f *loopRig, rnd *rand.Rand, good, bad *atomic.Int64, ctx context.Context) {
+func chaosClient(ctx context.Context, t *testing.T, f *loopRig, rnd *rand.Rand, good, bad *atomic.Int64) {
 	conn, err := net.Dial("tcp", f.addr)
 	if err != nil {
 		return

@@ -35,6 +35,7 @@ func TestLoopCallsAreSwept(t *testing.T) {
 	t.Cleanup(func() { close(h.release) })
 	why := errors.New("the map has changed")
 	a, b := f.joined(), f.joined()
+	f.wantClients(2) // so the call whose answer came last has ended
 	a.send(get("/do"))
 	<-h.arrived
 	if n := f.s.Sweep(false, func(cellway.Key, cellway.CellID) bool { return true }, why); n != 0 {

@@ -284,6 +284,35 @@ func TestLoopTakesNoStaleLinks(t *testing.T) {
 	f.wantNothing()
 }
 
+// Nor do many at once, which have higher descriptors than any that it has seen.
+func TestLoopTakesNoneOfManyStaleLinks(t *testing.T) {
+	const many = 300
+	f := newLoopRig(t, 1, Config{Limits: Limits{IdleConns: many}}, nil)
+	f.use(f.pathCell(func(net.Conn, *http.Request) bool { return false }))
+	c := f.joined()
+	e := (*f.pools.Cell("cell-a").endpoints.Load())[0]
+	for _, l := range f.s.loops {
+		l.post(func() { l.closeIdle(e) })
+	}
+	f.wantLinks(0)
+	for range many {
+		l, err := e.dialLink(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(l.conn, get("/do"))
+		eventually(t, "the cell has closed it", func() bool { return l.flow.look() != peekNothing })
+		l.keep(time.Now())
+	}
+	for range 3 {
+		c.send(get("/next"))
+		c.want(200, "/next")
+	}
+	f.wantClients(1)
+	f.wantNothing()
+	eventually(t, "all of them are closed", func() bool { return e.conns.Load() <= 2 })
+}
+
 // The end of a request that a cell takes slowly follows while it answers already.
 func TestLoopSendsRestOfRequestThatIsAnsweredEarly(t *testing.T) {
 	f := newLoopRig(t, 1, Config{}, nil)

@@ -43,11 +43,11 @@ func TestLoopAnswersPipelinedRequestsInOrder(t *testing.T) {
 	}
 	c := f.joined()
 	for range 5 {
-		all := ""
+		var all strings.Builder
 		for i := range 60 {
-			all += get(fmt.Sprint([]string{"/self", "/self", "/cell"}[i%3], i))
+			all.WriteString(get(fmt.Sprint([]string{"/self", "/self", "/cell"}[i%3], i)))
 		}
-		c.send(all)
+		c.send(all.String())
 		for i := range 60 {
 			c.want(200, fmt.Sprint([]string{"/self", "/self", "/cell"}[i%3], i))
 		}
@@ -127,14 +127,14 @@ func TestLoopLeavesStreamedBodiesToGoroutine(t *testing.T) {
 
 // bigBodies are answers of that body in every framing.
 func bigBodies(body string) map[string]string {
-	chunked := ""
+	var chunked strings.Builder
 	for i := 0; i < len(body); i += 50000 {
 		b := body[i:min(i+50000, len(body))]
-		chunked += fmt.Sprintf("%x\r\n%s\r\n", len(b), b)
+		chunked.WriteString(fmt.Sprintf("%x\r\n%s\r\n", len(b), b))
 	}
 	return map[string]string{
 		"/do/sized":   fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body),
-		"/do/chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked + "0\r\n\r\n",
+		"/do/chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked.String() + "0\r\n\r\n",
 		"/do/toend":   "HTTP/1.1 200 OK\r\n\r\n" + body,
 		"/do/old":     "HTTP/1.0 200 OK\r\n\r\n" + body,
 	}
