@@ -145,11 +145,11 @@ func (a Act) excuse(width int) string {
 		if c.ID == a.Target || c.Touched == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s: tenants touched %d, errors %d, p99 %s, limit %s", c.ID, c.Touched, c.Errors, Latency(c.P99MS), Latency(a.LimitMS))
+		text := []string{fmt.Sprintf("%s: tenants touched %d, errors %d, p99 %s, limit %s", c.ID, c.Touched, c.Errors, Latency(c.P99MS), Latency(a.LimitMS))}
 		for _, cause := range slices.Sorted(maps.Keys(c.Causes)) {
-			text += fmt.Sprintf("; %d x %s", c.Causes[cause], cause)
+			text = append(text, fmt.Sprintf("%d x %s", c.Causes[cause], cause))
 		}
-		for _, l := range wrap(width-2, text) {
+		for _, l := range wrap(width-2, strings.Join(text, "; ")) {
 			b.WriteString("  " + l + "\n")
 		}
 	}
