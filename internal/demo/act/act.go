@@ -55,7 +55,7 @@ type Stage struct {
 	Tenant cellway.TenantID // one of the target's tenants, or ""
 }
 
-// limit is every act's: far above what a loaded laptop does to a request, and
+// limit is that of nearly every act: far above what a loaded laptop does to a request, and
 // below what a person waits for.
 const limit = time.Second
 
@@ -220,9 +220,11 @@ func controlPlaneKilled() Act {
 func killControl(ctx context.Context, s Stage) error  { return s.Fleet.KillControl(ctx) }
 func startControl(ctx context.Context, s Stage) error { return s.Fleet.StartControl(ctx) }
 
+// routersRestarted has more patience than other acts: a router that starts lets
+// clients wait, for up to two seconds, until it has a map.
 func routersRestarted() Act {
 	return Act{
-		Name: "routers-restarted", Title: "the routers restart one after the other while the control plane is down", Limit: limit,
+		Name: "routers-restarted", Title: "the routers restart one after the other while the control plane is down", Limit: 2 * time.Second,
 		Steps: []Step{
 			{At: 0.05, Say: "SIGKILL to the control plane", Do: killControl},
 			{At: 0.1, Say: "restart one router after the other", Do: func(ctx context.Context, s Stage) error {
