@@ -379,6 +379,11 @@ func TestNoAnswerIsAnErrorInTimeAndWaitingOnPurposeIsNot(t *testing.T) {
 				w.WriteHeader(http.StatusNoContent)
 				return
 			}
+			if r.URL.Path == "/v1/cells" { // half an answer
+				w.Header().Set("Content-Type", "application/json")
+				io.WriteString(w, `{"items": [`)
+				http.NewResponseController(w).Flush()
+			}
 			<-r.Context().Done()
 		})}
 		go srv.Serve(l)
@@ -390,6 +395,11 @@ func TestNoAnswerIsAnErrorInTimeAndWaitingOnPurposeIsNot(t *testing.T) {
 		start := time.Now()
 		if _, err := c.Fleet(t.Context()); err == nil || !strings.Contains(err.Error(), "no answer within 3s") || time.Since(start) != 3*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		for _, err := range c.Cells(t.Context()) {
+			if err == nil || !strings.Contains(err.Error(), "no answer within 3s") || errors.Is(err, context.Canceled) {
+				t.Errorf("half an answer: %v", err)
+			}
 		}
 		start = time.Now()
 		if man, err := c.Manifest(t.Context(), 7, 50*time.Second); man != nil || err != nil || time.Since(start) != 50*time.Second {

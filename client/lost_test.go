@@ -25,22 +25,27 @@ func TestAWriteThatMayHaveHappenedIsNeverCalledUnsent(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c, took := dying(t)
-			err := write(t.Context(), c)
-			if !took() {
-				t.Fatal("the server has not seen the write")
-			}
-			if !errors.Is(err, ErrUnanswered) || errors.Is(err, ErrUnreachable) {
-				t.Errorf("got %v, want an error that says nobody knows", err)
-			}
-		})
+		for last, answer := range map[string]string{
+			"no answer":          "",
+			"a store that fails": "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nConnection: close\r\n\r\n" + `{"status":503,"code":"store_down"}`,
+		} {
+			t.Run(name+", "+last, func(t *testing.T) {
+				c, took := dying(t, answer)
+				err := write(t.Context(), c)
+				if !took() {
+					t.Fatal("the server has not seen the write")
+				}
+				if !errors.Is(err, ErrUnanswered) || errors.Is(err, ErrUnreachable) {
+					t.Errorf("got %v, want an error that says nobody knows", err)
+				}
+			})
+		}
 	}
 }
 
 // Reads can be repeated, so what counts is that the server is gone.
 func TestAReadOfAServerThatDiedSaysUnreachable(t *testing.T) {
-	c, _ := dying(t)
+	c, _ := dying(t, "")
 	if _, err := c.Tenant(t.Context(), "acme"); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnanswered) {
 		t.Errorf("got %v", err)
 	}
@@ -69,9 +74,9 @@ func TestAWriteThatItsCallerEndsIsUnanswered(t *testing.T) {
 	}
 }
 
-// dying returns a client of a server that takes one request, and is gone
-// without an answer. took reports whether it has.
-func dying(t *testing.T) (c *Client, took func() bool) {
+// dying returns a client of a server that takes one request, says last, and is
+// gone. took reports whether it has.
+func dying(t *testing.T, last string) (c *Client, took func() bool) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,6 +91,7 @@ func dying(t *testing.T) (c *Client, took func() bool) {
 		}
 		n, _ := conn.Read(make([]byte, 4096)) // whatever came is enough
 		l.Close()
+		io.WriteString(conn, last)
 		conn.Close()
 		done <- n > 0
 	}()

@@ -216,6 +216,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 			delay = retryAfter(resp)
 			_, err = c.success(resp, r)
 			resp = nil
+			maybe = maybe || errors.Is(err, ErrUnanswered)
 			// What is not ready waits for a person, as a fleet without a map does.
 			again = r.repeatable() && !errors.Is(err, cellway.ErrNotReady)
 		}
@@ -234,8 +235,9 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 // send makes one attempt. sent reports whether the request may have reached
 // the server.
 func (c *Client) send(ctx context.Context, r request, body []byte, token string) (resp *http.Response, sent bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	timer := time.AfterFunc(c.timeout+r.wait, cancel)
+	ctx, cancel := context.WithCancelCause(ctx)
+	slow := fmt.Errorf("no answer within %v", c.timeout+r.wait)
+	timer := time.AfterFunc(c.timeout+r.wait, func() { cancel(slow) })
 	var out atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { out.Store(true) }})
 
@@ -263,27 +265,40 @@ func (c *Client) send(ctx context.Context, r request, body []byte, token string)
 	}
 	resp, err = c.http.Do(req)
 	if err != nil {
-		timedOut := !timer.Stop()
-		cancel()
+		timer.Stop()
+		cause := context.Cause(ctx)
+		cancel(nil)
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err
 		}
-		if timedOut {
-			err = fmt.Errorf("no answer within %v", c.timeout+r.wait)
+		if cause == slow {
+			err = slow
 		}
 		return nil, out.Load(), err
 	}
 	if r.stream {
 		timer.Stop()
 	}
-	resp.Body = &answerBody{resp.Body, func() { timer.Stop(); cancel() }}
+	late := func() bool { return context.Cause(ctx) == slow }
+	resp.Body = &answerBody{resp.Body, slow, late, func() { timer.Stop(); cancel(nil) }}
 	return resp, true, nil
 }
 
-// An answerBody ends the attempt's context when the answer has been read.
+// An answerBody ends the attempt's context when the answer has been read. If that
+// takes too long, its error is slow.
 type answerBody struct {
 	io.ReadCloser
-	end func()
+	slow error
+	late func() bool
+	end  func()
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && b.late() {
+		err = b.slow
+	}
+	return n, err
 }
 
 func (b *answerBody) Close() error {

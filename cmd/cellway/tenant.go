@@ -296,6 +296,8 @@ All of them are looked up and shown first; if one does not exist, none is delete
 					return notTenant(cmd, cl, id, err)
 				case err != nil:
 					return err
+				case t.Deleted && a.confirm != "" && len(args) > 1:
+					continue // before the one that is confirmed now
 				case t.Deleted:
 					return fmt.Errorf("tenant %s is deleted already: %w", id, cellway.ErrNotFound)
 				}
