@@ -22,14 +22,15 @@ type Lines struct {
 	losing func(why error)
 
 	dropped atomic.Uint64
-	failing atomic.Bool // lines have been lost since one was written
 
-	mu    sync.Mutex
-	queue []byte        // lines that wait
-	spare []byte        // memory for the queue
-	told  uint64        // of dropped: how many have been owned up to
-	began time.Time     // when losing was called last
-	busy  chan struct{} // closed when the goroutine that writes has ended; nil: there is none
+	mu      sync.Mutex
+	queue   []byte        // lines that wait
+	spare   []byte        // memory for the queue
+	told    uint64        // of dropped: how many have been owned up to
+	failing bool          // lines have been lost since one was written
+	cried   bool          // losing was called since then
+	last    time.Time     // when losing was called last
+	busy    chan struct{} // closed when the goroutine that writes has ended; nil: there is none
 
 	torn bool // the last write ended within a line; the writing goroutine's own
 }
@@ -42,33 +43,37 @@ func NewLines(w io.Writer, loss func(w io.Writer, lost uint64)) *Lines {
 }
 
 // OnLosing has f called when lines begin to be lost, with the reason, and not
-// again within a minute. It is called by whoever writes a line, so it must not
+// again within a minute: of a loss that begins within one, with the first line
+// that is lost after it. It is called by whoever writes a line, so it must not
 // wait, and not write to l. Call it before the first line.
 func (l *Lines) OnLosing(f func(why error)) { l.losing = f }
 
 // errTooSlow is why lines are lost that nobody has refused.
 var errTooSlow = errors.New("whoever reads it is too slow, or stuck")
 
-// lost counts lines that are lost, and tells of the first.
+// lost counts lines that are lost, and tells once of each time that they begin
+// to be.
 func (l *Lines) lost(lines []byte, why error) {
 	l.dropped.Add(countLines(lines))
-	if l.failing.Swap(true) || l.losing == nil {
-		return
-	}
 	l.mu.Lock()
+	l.failing = true
 	now := time.Now()
-	again := !l.began.IsZero() && now.Sub(l.began) < time.Minute
-	if !again {
-		l.began = now
+	cry := l.losing != nil && !l.cried && (l.last.IsZero() || now.Sub(l.last) >= time.Minute)
+	if cry {
+		l.cried, l.last = true, now
 	}
 	l.mu.Unlock()
-	if !again {
+	if cry {
 		l.losing(why)
 	}
 }
 
 // Failing reports whether lines are lost now: the last one was.
-func (l *Lines) Failing() bool { return l.failing.Load() }
+func (l *Lines) Failing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing
+}
 
 // Write takes one or more whole lines, and never fails.
 func (l *Lines) Write(b []byte) (int, error) {
@@ -139,7 +144,9 @@ func (l *Lines) drain(done chan struct{}) {
 				l.lost(batch[n:], err)
 				l.torn = n > 0 && batch[n-1] != '\n'
 			} else {
-				l.failing.Store(false)
+				l.mu.Lock()
+				l.failing, l.cried = false, false
+				l.mu.Unlock()
 			}
 			if err == nil && lost > 0 && l.loss != nil {
 				l.loss(l.w, lost)

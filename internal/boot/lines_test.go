@@ -175,3 +175,40 @@ func TestLosingIsToldWhenItBegins(t *testing.T) {
 		want(false, "no space left", errTooSlow.Error())
 	})
 }
+
+// A loss that begins soon after another one was told is told, too, if it lasts.
+func TestALongLossIsToldHoweverSoonItBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{}
+		l := NewLines(r, nil)
+		var mu sync.Mutex
+		told := 0
+		l.OnLosing(func(error) { mu.Lock(); defer mu.Unlock(); told++ })
+		full := func(room int) { r.mu.Lock(); defer r.mu.Unlock(); r.room = room }
+		write := func(want int) {
+			t.Helper()
+			io.WriteString(l, "line\n")
+			l.Flush(time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
+			if told != want {
+				t.Errorf("told %d times, want %d", told, want)
+			}
+		}
+		write(1)
+		time.Sleep(10 * time.Second)
+		full(-1)
+		write(1)
+		time.Sleep(20 * time.Second)
+		full(0)
+		write(1)
+		time.Sleep(29 * time.Second)
+		write(1)
+		time.Sleep(time.Second)
+		write(2)
+		for range 24 {
+			time.Sleep(time.Hour)
+			write(2)
+		}
+	})
+}
