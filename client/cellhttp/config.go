@@ -42,7 +42,11 @@ type Config struct {
 	// Key returns the key of a request. If nil, it is the header X-Tenant-Id.
 	Key func(*http.Request) cellway.Key
 
-	// Base makes the connections. If nil, http.DefaultTransport.
+	// Base makes the connections. If nil, http.DefaultTransport. Whether a
+	// request that failed was sent is told by the hooks GetConn and GotConn of
+	// net/http/httptrace, which every http.Transport calls. With a Base that
+	// does not, each failure counts as one of a request that was sent, and
+	// none goes to another endpoint.
 	Base http.RoundTripper
 
 	// Recheck is how often a key in use is looked up again. If zero, 5 minutes.
@@ -51,7 +55,7 @@ type Config struct {
 	Recheck time.Duration
 
 	// LocateTimeout bounds one question to the control plane. If zero, 2
-	// seconds. After one that failed, requests don't ask for as long.
+	// seconds. After one that failed, none is put for as long.
 	LocateTimeout time.Duration
 
 	// ReplayBytes is the length of the longest body that is sent again. If zero,
@@ -66,7 +70,8 @@ type Config struct {
 	// aren't valid are refused by New.
 	Known []Place
 
-	// Log is told of moves, and of questions that failed. If nil, nothing is.
+	// Log is told of moves, and of questions that failed: of keys that could not
+	// be looked up again, once a minute. If nil, nothing is.
 	Log *slog.Logger
 }
 
@@ -79,7 +84,9 @@ type Transport struct {
 	start  time.Time
 	keys   keys
 
-	deaf atomic.Int64 // until when the control plane is not asked by requests
+	deaf  atomic.Int64 // until when the control plane is not asked
+	looks atomic.Int32 // how many keys are looked up again now
+	hush  atomic.Int64 // until when a look that failed is not logged
 }
 
 // New checks cfg and returns a transport. It connects to nothing. The error wraps

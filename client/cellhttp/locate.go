@@ -11,7 +11,8 @@ import (
 )
 
 // first returns the place of a key that came for the first time, after asking
-// the control plane; nil if it didn't tell. Requests for one key ask once.
+// the control plane; nil if it didn't tell. Requests for one key ask once, and
+// for one that it does not know once a second.
 func (t *Transport) first(ctx context.Context, k *known) (*settled, error) {
 	if t.cfg.Locate == nil {
 		return nil, nil
@@ -28,7 +29,13 @@ func (t *Transport) first(ctx context.Context, k *known) (*settled, error) {
 	if t.now() < t.deaf.Load() {
 		return nil, fmt.Errorf("the control plane did not answer a moment ago: %w", cellway.ErrNotReady)
 	}
+	if t.now() < k.vain.Load() {
+		return nil, fmt.Errorf("locate key %s: not known a moment ago: %w", k.key, cellway.ErrNotFound)
+	}
 	err := t.ask(ctx, k)
+	if errors.Is(err, cellway.ErrNotFound) {
+		k.vain.Store(t.now() + int64(time.Second))
+	}
 	return k.place.Load(), err
 }
 
@@ -58,8 +65,9 @@ func (t *Transport) ask(ctx context.Context, k *known) error {
 }
 
 // refused asks the control plane after p refused k. All requests that are
-// refused at once ask once. An answer that is nothing new is not asked for again within
-// a second, however often a cell refuses what the map says is its own.
+// refused at once ask once. An answer that is nothing new is not asked for
+// again within a second, however often a cell refuses what the map says is its
+// own.
 func (t *Transport) refused(ctx context.Context, k *known, p *settled) {
 	if t.cfg.Locate == nil {
 		k.due.Store(0) // for the router to be asked
@@ -82,19 +90,39 @@ func (t *Transport) refused(ctx context.Context, k *known, p *settled) {
 	}
 }
 
-// check asks again beside the requests, if it is time to. A question that fails
+// mostLooks is how many keys are looked up again at the same time.
+const mostLooks = 16
+
+// check asks again beside the requests, if it is time to, the control plane
+// answers, and not too many questions are open already. A question that fails
 // changes nothing, and is put again sooner.
 func (t *Transport) check(k *known) {
-	if t.now() < k.due.Load() || !k.checking.CompareAndSwap(false, true) {
+	now := t.now()
+	if now < k.due.Load() || now < t.deaf.Load() || t.looks.Load() >= mostLooks || !k.checking.CompareAndSwap(false, true) {
 		return
 	}
-	k.due.Store(t.now() + int64(around(t.cfg.Recheck/10)))
+	if t.looks.Add(1) > mostLooks {
+		t.looks.Add(-1)
+		k.checking.Store(false)
+		return
+	}
+	k.due.Store(now + int64(around(t.cfg.Recheck/10)))
 	go func() {
 		defer k.checking.Store(false)
+		defer t.looks.Add(-1)
 		if err := t.ask(context.Background(), k); err != nil {
-			t.log.Warn("a key could not be looked up again, and is used as known", "key", k.key, "error", err)
+			t.stays(k, err)
 		}
 	}()
+}
+
+// stays logs that k could not be looked up again, at most once a minute: when
+// nobody answers, every key in use comes here.
+func (t *Transport) stays(k *known, err error) {
+	now, until := t.now(), t.hush.Load()
+	if now >= until && t.hush.CompareAndSwap(until, now+int64(time.Minute)) {
+		t.log.Warn("a key could not be looked up again, and is used as known", "key", k.key, "error", err)
+	}
 }
 
 // heed learns from the headers of an answer that came through a router. It

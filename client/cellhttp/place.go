@@ -47,7 +47,7 @@ type known struct {
 	checking atomic.Bool   // somebody does
 	turn     atomic.Uint32 // of the endpoints
 	asking   chan struct{} // holds one token, for a question that requests wait for
-	vain     atomic.Int64  // until when a refusal is no reason to ask
+	vain     atomic.Int64  // until when there is no reason to ask: nothing new came out
 
 	mu sync.Mutex // held to replace place
 }

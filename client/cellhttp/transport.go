@@ -54,10 +54,14 @@ type call struct {
 	followed bool // to another place
 }
 
-// send sends the request to u. unsent reports that it never left this machine.
+// send sends the request to u. unsent reports that it never left this machine:
+// that Base has told of looking for a connection, and of finding none.
 func (c *call) send(u *url.URL) (resp *http.Response, unsent bool, err error) {
-	var got atomic.Bool
-	ctx := httptrace.WithClientTrace(c.req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Store(true) }})
+	var sought, got atomic.Bool
+	ctx := httptrace.WithClientTrace(c.req.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { sought.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { got.Store(true) },
+	})
 	out := c.req.WithContext(ctx)
 	to := *c.req.URL
 	to.Scheme, to.Host = u.Scheme, u.Host
@@ -67,14 +71,14 @@ func (c *call) send(u *url.URL) (resp *http.Response, unsent bool, err error) {
 	}
 	if c.sends++; c.sends > 1 && c.req.Body != nil && c.req.Body != http.NoBody {
 		if out.Body, err = c.req.GetBody(); err != nil {
-			return nil, !got.Load(), err
+			return nil, true, err
 		}
 	}
 	resp, err = c.t.cfg.Base.RoundTrip(out)
 	if err == nil {
 		resp.Request = c.req
 	}
-	return resp, !got.Load(), err
+	return resp, sought.Load() && !got.Load(), err
 }
 
 // again reports whether the request can be sent once more.
@@ -193,7 +197,7 @@ func (c *call) recheck() *http.Response {
 		resp.Body.Close()
 	}
 	cancel(nil)
-	t.log.Warn("a key could not be looked up again, and is used as known", "key", k.key, "error", err)
+	t.stays(k, err)
 	return nil
 }
 
