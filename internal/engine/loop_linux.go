@@ -133,6 +133,28 @@ func (s *Server) endLoopsLocked() {
 	s.loops = nil
 }
 
+// entered takes in that a connection has joined a loop, and left that it has left.
+func (s *Server) entered() {
+	if s.inLoops.Add(1) == 1 {
+		s.tellLooping()
+	}
+}
+
+func (s *Server) left() { s.inLoops.Add(-1) }
+
+// tellLooping says whether connections are in loops, if that is news.
+func (s *Server) tellLooping() {
+	if s.cfg.Looping == nil {
+		return
+	}
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	if on := s.inLoops.Load() > 0; on != s.told {
+		s.told = on
+		s.cfg.Looping(on)
+	}
+}
+
 // loopFor returns the loop for the next connection, or nil.
 func (s *Server) loopFor() *loop {
 	s.mu.Lock()
@@ -225,6 +247,9 @@ func (l *loop) run() {
 		}
 		if !l.now.Before(next) {
 			l.reap(l.now)
+			if l.srv.inLoops.Load() == 0 {
+				l.srv.tellLooping()
+			}
 			next = l.now.Add(time.Second)
 		}
 	}

@@ -36,6 +36,7 @@ func (c *client) join() bool {
 	}
 	c.loop, c.simple = l, false
 	c.raw, c.fd, c.fin = nil, fd, false
+	c.srv.entered()
 	l.post(func() { l.add(c) })
 	return true
 }
@@ -241,6 +242,7 @@ func (l *loop) proceed(c *client) {
 func (l *loop) discard(c *client) {
 	l.unwatch(c.fd)
 	c.sock.drop()
+	l.srv.left()
 	c.loop, c.fd = nil, -1
 	if c.call != nil {
 		l.srv.giveBack(c.call)
@@ -255,6 +257,7 @@ func (l *loop) promote(c *client, first action) {
 	if l.slots[c.fd].c == c {
 		l.unwatch(c.fd)
 	}
+	l.srv.left()
 	c.mu.Lock()
 	err := c.sock.enter(l.reserve)
 	c.loop, c.simple = nil, false

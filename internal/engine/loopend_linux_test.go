@@ -376,3 +376,27 @@ func TestLoopSurvivesClosesWhileConnectionsMove(t *testing.T) {
 	f.wantNothing()
 	eventually(t, "the server has forgotten them", func() bool { return f.s.Connections() == 0 })
 }
+
+// Whoever makes room for loops hears when there is something in them, and when
+// there is no more.
+func TestLoopsSayWhenTheyHaveConnections(t *testing.T) {
+	var on atomic.Bool
+	var told atomic.Int64
+	f := newLoopRig(t, 2, Config{}, func(sc *ServerConfig, _ *CheckerConfig) {
+		sc.Looping = func(is bool) { on.Store(is); told.Add(1) }
+	})
+	f.use(f.pathCell(nil))
+	if on.Load() || told.Load() != 0 {
+		t.Error("it is told before there is anything")
+	}
+	a, b := f.joined(), f.joined()
+	if !on.Load() || told.Load() != 1 {
+		t.Errorf("with two connections: %v, told %d times", on.Load(), told.Load())
+	}
+	a.Close()
+	b.Close()
+	eventually(t, "nothing is in a loop", func() bool { return !on.Load() })
+	if f.joined(); !on.Load() || told.Load() != 3 {
+		t.Errorf("with another one: %v, told %d times", on.Load(), told.Load())
+	}
+}

@@ -50,6 +50,11 @@ type ServerConfig struct {
 	// that are [Movable], and Linux. If zero, every connection has a goroutine.
 	Loops int
 
+	// Looping is told when connections are in loops again, and when none has been
+	// for a moment. A loop that has any may keep one of the runtime's processors for
+	// itself. If nil, nobody is told.
+	Looping func(on bool)
+
 	// Log is for faults of the server, never for single requests. If nil,
 	// nothing is logged.
 	Log *slog.Logger
@@ -68,7 +73,11 @@ type Server struct {
 	other     *handedOver
 	date      dater
 
-	stepper Stepper // the handler, if there are loops
+	stepper Stepper      // the handler, if there are loops
+	inLoops atomic.Int64 // connections
+
+	telling sync.Mutex // held while Looping is told
+	told    bool       // what it was told last
 
 	mu        sync.Mutex
 	loops     []*loop

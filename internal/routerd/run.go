@@ -160,23 +160,25 @@ func (d *daemon) serveAdmin(fail context.CancelCauseFunc) {
 	d.ServeAdmin(d.admin, d.adminHandler(d.registry(), loopback), d.log, fail)
 }
 
-// loops returns how many event loops serve clients, and makes room for them: a
-// loop that is busy keeps one of the runtime's processors for itself, and what has
-// goroutines needs as many as there were.
-func (d *daemon) loops() int {
+// loops returns how many event loops serve clients, and what makes room for them
+// while they have any: a loop that is busy keeps one of the runtime's processors
+// for itself, and what has goroutines needs as many as there were. Without loops
+// that are busy, more processors than cores would only take turns.
+func (d *daemon) loops() (n int, looping func(on bool)) {
 	if d.s.loops < 0 || runtime.GOOS != "linux" {
-		return 0
+		return 0, nil
 	}
-	now := runtime.GOMAXPROCS(0)
-	cores := min(now, runtime.NumCPU()) // another router in this process may have made room before
-	n := d.s.loops
-	if n == 0 {
+	cores := min(runtime.GOMAXPROCS(0), runtime.NumCPU()) // another router in this process may have made room
+	if n = d.s.loops; n == 0 {
 		n = cores
 	}
-	if cores+n > now {
-		runtime.GOMAXPROCS(cores + n)
+	return n, func(on bool) {
+		if on {
+			runtime.GOMAXPROCS(cores + n)
+		} else {
+			runtime.GOMAXPROCS(cores)
+		}
 	}
-	return n
 }
 
 // servePublic serves clients once there is a map, or after a while without one.
@@ -188,7 +190,8 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	var running sync.WaitGroup
 	servers, serve := []router.Server{srv}, srv.Serve
 	if d.s.http1 == "engine" {
-		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Loops: d.loops(), Log: d.log})
+		loops, looping := d.loops()
+		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Loops: loops, Looping: looping, Log: d.log})
 		d.gate.Ask = own.Rest
 		servers, serve = []router.Server{own, srv}, own.Serve
 		running.Go(func() {
