@@ -20,7 +20,7 @@ type backupRecord struct {
 
 // backups knows how old the last backup is.
 type backups struct {
-	last  atomic.Pointer[time.Time] // when it was made; nil: none is known
+	last  atomic.Pointer[time.Time] // when the latest began; nil: none is known
 	fleet atomic.Pointer[time.Time] // when the fleet was; nil: there is none
 }
 
@@ -36,7 +36,17 @@ func (b *backups) since() time.Time {
 	return time.Time{}
 }
 
-// Backup writes a consistent copy of the store, and remembers when.
+// made takes in a backup that began at that time, and keeps the latest.
+func (b *backups) made(at time.Time) {
+	for {
+		old := b.last.Load()
+		if old != nil && !at.After(*old) || b.last.CompareAndSwap(old, &at) {
+			return
+		}
+	}
+}
+
+// Backup writes a consistent copy of the store, and remembers when it began.
 func (s *Service) Backup(ctx context.Context, w io.Writer) error {
 	now := time.Now().UTC()
 	err := s.store.Backup(ctx, w)
@@ -44,13 +54,14 @@ func (s *Service) Backup(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s.backups.last.Store(&now)
+	s.backups.made(now)
 	// The copy is made, whether or not that can be written down.
 	if err := s.update(ctx, func(tx store.Tx) error {
 		rev := cellway.Revision(0)
-		if old, err := tx.Get(kindBackup, only); err == nil {
-			rev = old.Revision
-		} else if !errors.Is(err, cellway.ErrNotFound) {
+		switch old, err := get(tx, kindBackup, only, func(_ *backupRecord, at cellway.Revision) { rev = at }); {
+		case err == nil && !now.After(old.At):
+			return nil // one that began later has ended before
+		case err != nil && !errors.Is(err, cellway.ErrNotFound):
 			return err
 		}
 		_, err := put(tx, kindBackup, only, rev, backupRecord{now})

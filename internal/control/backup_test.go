@@ -66,3 +66,41 @@ func TestOnlyWholeBackupsCount(t *testing.T) {
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// Of two backups at the same time, the one that began later is the last,
+// whichever ends first.
+func TestABackupThatTakesLongDoesNotHideALaterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New()
+		s, stop := start(t, st)
+		fleet(t, s, routemap.Settings{}, 1)
+		time.Sleep(time.Hour)
+		slow, release := &slowWriter{until: make(chan struct{})}, make(chan error)
+		go func() { release <- s.Backup(t.Context(), slow) }()
+		time.Sleep(time.Minute)
+		begun := time.Now()
+		if err := s.Backup(t.Context(), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		close(slow.until)
+		if err := <-release; err != nil {
+			t.Fatal(err)
+		}
+		if got := s.LastBackup(); !got.Equal(begun) {
+			t.Errorf("the last backup is of %v, want %v", got, begun)
+		}
+		stop()
+		if got := open(t, st).LastBackup(); !got.Equal(begun) {
+			t.Errorf("after a restart, the last backup is of %v, want %v", got, begun)
+		}
+	})
+}
+
+// A slowWriter takes what is written once it may.
+type slowWriter struct{ until chan struct{} }
+
+func (w *slowWriter) Write(b []byte) (int, error) {
+	<-w.until
+	return len(b), nil
+}
