@@ -20,9 +20,9 @@ const (
 	// call. It is longer than a router waits between two.
 	lockedOutFor = time.Minute
 
-	// maxLockedOut is how many addresses are remembered, and maxLockedOutTold for
-	// how many there is an alarm each: strangers may call from as many as they
-	// like.
+	// maxLockedOut is how many callers are remembered, and maxLockedOutTold for
+	// how many there is an alarm each: strangers may call from as many addresses
+	// as they like.
 	maxLockedOut     = 256
 	maxLockedOutTold = 16
 
@@ -41,9 +41,36 @@ type RefusedCall struct {
 // have no token, or a wrong one, and so can't report that they have no map.
 type lockedOut struct {
 	mu   sync.Mutex
-	from map[netip.Addr]*refusedCalls
+	from map[caller]*refusedCalls
 	all  uint64 // calls
 }
+
+// A caller is who calls from an address. A network of IPv6 is one, as whoever
+// has one address of it has all.
+type caller netip.Prefix
+
+func callerAt(a netip.Addr) caller {
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	p, err := a.Prefix(bits)
+	if err != nil {
+		return caller{} // of a call without an address
+	}
+	return caller(p)
+}
+
+// String returns the address, or the network as in 2001:db8::/64.
+func (c caller) String() string {
+	p := netip.Prefix(c)
+	if p.IsSingleIP() || !p.IsValid() {
+		return p.Addr().String()
+	}
+	return p.String()
+}
+
+func (c caller) compare(d caller) int { return netip.Prefix(c).Addr().Compare(netip.Prefix(d).Addr()) }
 
 type refusedCalls struct {
 	since, last time.Time
@@ -51,19 +78,20 @@ type refusedCalls struct {
 	router, why string
 }
 
-func newLockedOut() *lockedOut { return &lockedOut{from: map[netip.Addr]*refusedCalls{}} }
+func newLockedOut() *lockedOut { return &lockedOut{from: map[caller]*refusedCalls{}} }
 
-// note takes in a call. It says whether its address has just become locked out,
-// and how many addresses are.
+// note takes in a call. It says whether its caller has just become locked out,
+// and how many are.
 func (l *lockedOut) note(c RefusedCall, now time.Time) (began bool, addresses int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all++
-	r := l.from[c.From]
+	who := callerAt(c.From)
+	r := l.from[who]
 	if r == nil || now.Sub(r.last) >= lockedOutFor {
 		l.makeRoom(now)
 		r = &refusedCalls{since: now}
-		l.from[c.From] = r
+		l.from[who] = r
 	}
 	r.n++
 	r.last, r.why = now, c.Why
@@ -79,11 +107,11 @@ func (l *lockedOut) note(c RefusedCall, now time.Time) (began bool, addresses in
 // makeRoom forgets who has not called for long, and if that is not enough, who
 // called least.
 func (l *lockedOut) makeRoom(now time.Time) {
-	maps.DeleteFunc(l.from, func(_ netip.Addr, r *refusedCalls) bool { return now.Sub(r.last) >= lockedOutFor })
+	maps.DeleteFunc(l.from, func(_ caller, r *refusedCalls) bool { return now.Sub(r.last) >= lockedOutFor })
 	if len(l.from) < maxLockedOut {
 		return
 	}
-	least := slices.MinFunc(slices.Collect(maps.Keys(l.from)), func(a, b netip.Addr) int {
+	least := slices.MinFunc(slices.Collect(maps.Keys(l.from)), func(a, b caller) int {
 		return cmp.Or(cmp.Compare(l.from[a].n, l.from[b].n), l.from[a].last.Compare(l.from[b].last))
 	})
 	delete(l.from, least)
@@ -99,13 +127,13 @@ func (l *lockedOut) counts(now time.Time) (calls uint64, addresses int) {
 
 // out returns the addresses that are locked out, those that called longest
 // first. The caller holds l.mu.
-func (l *lockedOut) out(now time.Time) (from []netip.Addr) {
+func (l *lockedOut) out(now time.Time) (from []caller) {
 	for a, r := range l.from {
 		if r.n >= lockedOutAfter && now.Sub(r.last) < lockedOutFor {
 			from = append(from, a)
 		}
 	}
-	slices.SortFunc(from, func(a, b netip.Addr) int { return cmp.Or(l.from[a].since.Compare(l.from[b].since), a.Compare(b)) })
+	slices.SortFunc(from, func(a, b caller) int { return cmp.Or(l.from[a].since.Compare(l.from[b].since), a.compare(b)) })
 	return from
 }
 

@@ -59,7 +59,7 @@ func TestStrangersFromManyAddressesHideNoRouterAndFillNothing(t *testing.T) {
 		locked("10.0.0.7", 5)
 		time.Sleep(time.Second)
 		for i := range 5000 {
-			locked(fmt.Sprintf("2001:db8::%x", i), 1)
+			locked(fmt.Sprintf("2001:db8:0:%x::1", i), 1)
 		}
 		time.Sleep(time.Second)
 		for i := range 300 {
@@ -77,6 +77,34 @@ func TestStrangersFromManyAddressesHideNoRouterAndFillNothing(t *testing.T) {
 		}
 		if st := s.Stats(); st.LockedOut != 101 || st.RefusedCalls != 5305 {
 			t.Errorf("%d addresses, %d calls", st.LockedOut, st.RefusedCalls)
+		}
+	})
+}
+
+// Whoever has one address of a network of IPv6 has all, and is one stranger.
+func TestAWholeNetworkIsOneStranger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{}, 1)
+		refuse := func(from string) {
+			s.NoteRefused(control.RefusedCall{From: netip.MustParseAddr(from), Why: "no token"})
+		}
+		// A router calls three times; a stranger, ever so often in between.
+		for i := range 3 {
+			refuse("10.0.0.7")
+			for j := range 1000 {
+				refuse(fmt.Sprintf("2001:db8::%x:%x%%eth0", i, j))
+			}
+			time.Sleep(10 * time.Second)
+		}
+		var told []string
+		for _, a := range s.Alarms() {
+			if a.Code == control.AlarmLockedOut {
+				told = append(told, a.Subject)
+			}
+		}
+		if got := strings.Join(told, " "); got != "address/10.0.0.7 address/2001:db8::/64" || s.Stats().LockedOut != 2 {
+			t.Errorf("alarms about %q, %d locked out", got, s.Stats().LockedOut)
 		}
 	})
 }
