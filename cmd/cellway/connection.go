@@ -22,6 +22,7 @@ type connection struct {
 	context string   // that the flags name
 	from    string   // where the address comes from, for people
 	sources []source // where the files come from
+	unread  error    // why the contexts, which nobody named, were left aside
 }
 
 // A source is a file that a connection names, and what named it.
@@ -31,14 +32,16 @@ type source struct{ file, from string }
 const defaultURL = "http://127.0.0.1:7700"
 
 // resolve joins what flags, environment and the context say, in this order.
+// Contexts that can't be read are in nobody's way who has named none of them and
+// says where the control plane is.
 func (a *app) resolve() (connection, error) {
 	all, err := readContexts()
-	if err != nil {
-		return connection{}, err
-	}
 	name, from := a.conn.context, "--context"
 	if name == "" {
 		name, from = os.Getenv("CELLWAY_CONTEXT"), "CELLWAY_CONTEXT"
+	}
+	if err != nil && (name != "" || a.conn.URL == "" && os.Getenv("CELLWAY_URL") == "") {
+		return connection{}, err
 	}
 	if name == "" {
 		name, from = all.Current, "the current context"
@@ -47,7 +50,7 @@ func (a *app) resolve() (connection, error) {
 	if name != "" && !ok {
 		return connection{}, fmt.Errorf("%s is %q: %w; there are %s", from, name, cellway.ErrNotFound, contextsIn(all))
 	}
-	out := connection{URL: defaultURL, from: "the default, as neither --url nor CELLWAY_URL nor a context names one"}
+	out := connection{URL: defaultURL, from: "the default, as neither --url nor CELLWAY_URL nor a context names one", unread: err}
 	for _, one := range []struct {
 		to              *string
 		typed, flag     string

@@ -33,10 +33,12 @@ func contextFile() (string, error) {
 	return filepath.Join(dir, "cellway", "config.yaml"), nil
 }
 
+// readContexts reads the contexts that there are: none where there is no folder
+// for settings, as a job of the system has none.
 func readContexts() (c contexts, err error) {
 	file, err := contextFile()
 	if err != nil {
-		return c, err
+		return c, nil
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

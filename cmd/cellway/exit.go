@@ -36,7 +36,8 @@ func exitCodesTopic() *cobra.Command {
      same, and the message says so
   2  the command line is wrong; nothing was asked of anybody
   3  refused, and nothing has changed: it needs a confirmation, or the state of the
-     fleet does not allow it, or somebody else changed the record meanwhile
+     fleet does not allow it, or somebody else changed the record meanwhile; of several
+     tenants to delete, those before may be gone, and the message says so
   4  what was named does not exist
   5  done, but not every router serves it within --timeout
   6  not permitted: no token, or a role that does not allow it

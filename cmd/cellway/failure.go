@@ -50,7 +50,7 @@ func (a *app) report(err error) int {
 	}
 	refused, _ := errors.AsType[*client.Error](err)
 	if refused != nil && refused.Code == api.CodeGate {
-		a.reportGate(refused)
+		a.reportGate(refused, err)
 		return k.exit
 	}
 	f := failure{Code: k.code, Error: err.Error(), Mend: a.own(strings.Join(a.mends(err), "\n"))}
@@ -109,6 +109,9 @@ func (a *app) mends(err error) (out []string) {
 	switch {
 	case errors.Is(err, client.ErrUnauthenticated):
 		out = append(out, "name a file with a token: --token-file FILE, CELLWAY_TOKEN_FILE, or a context (cellway context set -h)")
+		if conn, err := a.resolve(); err == nil && conn.unread != nil {
+			out = append(out, fmt.Sprintf("the contexts were left aside: %v", conn.unread))
+		}
 	case errors.Is(err, client.ErrUnanswered):
 		out = append(out, "it may have been done all the same: look before you repeat the command")
 	case errors.Is(err, client.ErrForeign):

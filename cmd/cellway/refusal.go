@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -20,19 +21,32 @@ type refusal struct {
 	Command string      `json:"command"` // for a shell
 }
 
+// A partly is a refusal of what was asked for that comes when some of it is done
+// already.
+type partly struct {
+	error
+	done string // how much, as in "4 of 8 are deleted"
+}
+
+func (e partly) Unwrap() error { return e.error }
+
 func (a *app) refusal(e *client.Error) refusal {
 	return refusal{Code: e.Code, Detail: e.Detail, Digest: e.Digest, Causes: e.Causes, Counts: e.Counts, Command: a.again("--confirm", e.Digest)}
 }
 
 // unconfirmed says that a person must confirm it first.
-const unconfirmed = "refused until a person confirms it; nothing has changed"
+const unconfirmed = "refused until a person confirms it; "
 
 // reportGate tells what the gate refused, and the command that confirms it. For
 // programs it goes to standard output, unless the command has written its own
-// answer there already.
-func (a *app) reportGate(e *client.Error) {
+// answer there already. err is the refusal with what is done all the same.
+func (a *app) reportGate(e *client.Error, err error) {
+	text := unconfirmed + "nothing has changed"
+	if some, ok := errors.AsType[partly](err); ok {
+		text = unconfirmed + some.done + " already"
+	}
 	if !a.forPeople() {
-		f := failure{Code: e.Code, Error: unconfirmed, Mend: a.again("--confirm", e.Digest)}
+		f := failure{Code: e.Code, Error: text, Mend: a.again("--confirm", e.Digest)}
 		if !a.answered {
 			if err := a.show(a.refusal(e), nil); err != nil {
 				f = failure{Code: "failed", Error: err.Error()}
@@ -41,7 +55,7 @@ func (a *app) reportGate(e *client.Error) {
 		a.reportTo(f)
 		return
 	}
-	fmt.Fprintln(a.err, "cellway: "+unconfirmed)
+	fmt.Fprintln(a.err, "cellway: "+text)
 	tellCauses(a.err, e.Causes)
 	a.tellLeaving(a.err)
 	if e.Counts != nil {

@@ -306,9 +306,12 @@ All of them are looked up and shown first; if one does not exist, none is delete
 				}
 				tenants = append(tenants, t)
 			}
-			word := args[0]
-			if len(args) > 1 {
-				word = fmt.Sprintf("delete %d tenants", len(args))
+			if len(tenants) == 0 {
+				return fmt.Errorf("tenants %s are deleted already: %w", some(args, len(args)), cellway.ErrNotFound)
+			}
+			word := string(tenants[0].ID)
+			if len(tenants) > 1 {
+				word = fmt.Sprintf("delete %d tenants", len(tenants))
 			}
 			if err := a.sure(func() {
 				fmt.Fprintf(a.err, "this deletes %s:\n", plural(len(tenants), "tenant", "tenants"))
@@ -326,7 +329,8 @@ All of them are looked up and shown first; if one does not exist, none is delete
 }
 
 // deleteAll deletes tenants one after the other, and tells of each that went
-// whatever came of the others. Routers that lag stop nothing; a refusal does,
+// whatever came of the others. To confirm one that the gate refused, the same
+// command is repeated: it passes over those that went. Routers that lag stop nothing; a refusal does,
 // since it may hold for the rest too. Only the last one is waited for: the map
 // that has it has all before it.
 func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Tenant) error {
@@ -340,9 +344,10 @@ func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Ten
 		w.Revision = t.Revision
 		out, err := cl.DeleteTenant(cmd.Context(), t.ID, w)
 		if err != nil {
-			outcome = fmt.Errorf("%d of %d are deleted; %w", len(all), len(tenants), err)
-			if a.dryRun {
-				outcome = err
+			outcome = err
+			if len(all) > 0 && !a.dryRun {
+				done := fmt.Sprintf("%d of %d are deleted", len(all), len(tenants))
+				outcome = partly{fmt.Errorf("%s; %w", done, err), done}
 			}
 			break
 		}
