@@ -28,8 +28,10 @@ type Difference struct {
 // Diff tells what differs from before to after, and returns at most limit of
 // the differences with how many there are. Settings, cells, holds and buckets
 // come before keys, and all that answers otherwise before what only has another
-// epoch. If before is nil, everything in after is new.
+// epoch. If before is nil, everything in after is new; with a limit of 0 or
+// less, the differences are only counted.
 func Diff(before, after *Map, limit int) (list []Difference, total int) {
+	limit = max(limit, 0)
 	var epochs []Difference
 	put := func(d Difference) {
 		if d.From == d.To {
@@ -44,10 +46,6 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 		}
 	}
 	add := func(what, name, from, to string) { put(Difference{What: what, Name: name, From: from, To: to}) }
-	// aged is add for a record with an epoch.
-	aged := func(what, name, from, to string, was, is cellway.Epoch) {
-		put(Difference{what, name, from, to, strings.Replace(from, tellEpoch(was), tellEpoch(is), 1) == to})
-	}
 	if before == nil {
 		before = &Map{base: &Base{}, over: noChanges()}
 	}
@@ -74,7 +72,7 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 	for i := range max(before.base.settings.Buckets, after.base.settings.Buckets) {
 		from, was := before.tellBucket(i)
 		to, is := after.tellBucket(i)
-		aged("bucket", strconv.FormatUint(uint64(i), 10), from, to, was, is)
+		put(Difference{"bucket", strconv.FormatUint(uint64(i), 10), from, to, was == is && from != "" && to != ""})
 	}
 	after.pair(before, func(key string, now, was record, inNow, inWas bool) {
 		switch {
@@ -86,7 +84,12 @@ func Diff(before, after *Map, limit int) (list []Difference, total int) {
 			add(was.kind.what(), key, before.tell(key, was), "")
 			add(now.kind.what(), key, "", after.tell(key, now))
 		default:
-			aged(now.kind.what(), key, before.tell(key, was), after.tell(key, now), was.epoch, now.epoch)
+			d := Difference{What: now.kind.what(), Name: key, From: before.tell(key, was), To: after.tell(key, now)}
+			if d.From != d.To {
+				was.epoch = now.epoch
+				d.EpochOnly = before.tell(key, was) == d.To
+			}
+			put(d)
 		}
 	})
 	return append(list, epochs[:min(len(epochs), limit-len(list))]...), total
@@ -157,12 +160,15 @@ func (m *Map) tell(key string, r record) string {
 	return s
 }
 
-func (m *Map) tellBucket(i uint32) (string, cellway.Epoch) {
+// tellBucket says in short where a bucket is, and in which cell; both are empty
+// if there is none.
+func (m *Map) tellBucket(i uint32) (told string, cell cellway.CellID) {
 	if i >= m.base.settings.Buckets {
-		return "", 0
+		return "", ""
 	}
 	b := m.bucket(i)
-	return fmt.Sprintf("%s, %s", m.cellID(b.cell), tellEpoch(b.epoch)), b.epoch
+	cell = m.cellID(b.cell)
+	return fmt.Sprintf("%s, %s", cell, tellEpoch(b.epoch)), cell
 }
 
 func tellCell(c *cellway.Cell) string {

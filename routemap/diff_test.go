@@ -113,4 +113,9 @@ func TestDiffTellsLastWhatOnlyHasAnotherEpoch(t *testing.T) {
 			t.Errorf("with a limit of %d: %+v of %d", limit, few, total)
 		}
 	}
+	for _, none := range []int{0, -1} {
+		if list, total := routemap.Diff(before, after, none); total != 7 || len(list) != 0 {
+			t.Errorf("with a limit of %d: %+v of %d, want none of 7", none, list, total)
+		}
+	}
 }
