@@ -297,3 +297,34 @@ func TestTheEndOfTheGroupEndsItsChildren(t *testing.T) {
 		}
 	})
 }
+
+func TestManyWhoStartAChildThatIsStillEndingStartOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeGroup) {
+		p := f.Add(Spec{Name: "c"})
+		if err := p.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		old := f.child()
+		old.mu.Lock()
+		old.deaf = true
+		old.mu.Unlock()
+		p.signalEnd(endStop)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := p.Start(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		old.die("exit status 0")
+		all.Wait()
+		if len(f.starts) != 2 || p.Status().State != Up {
+			t.Errorf("%d starts, %+v; want 2", len(f.starts), p.Status())
+		}
+		if err := p.Kill(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

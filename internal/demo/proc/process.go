@@ -75,24 +75,35 @@ func (p *Process) Start(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	p.mu.Lock()
-	if !p.want {
-		if p.done != nil {
-			// The loop before this one has been told to end; let it.
-			done := p.done
-			p.mu.Unlock()
-			select {
-			case <-done:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			p.mu.Lock()
+	for !p.want && p.done != nil && !ended(p.done) {
+		// The loop before this one has been told to end; let it. Somebody else may
+		// start the next one meanwhile.
+		done := p.done
+		p.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
+		p.mu.Lock()
+	}
+	if !p.want {
 		p.want, p.failure = true, nil
 		p.done = make(chan struct{})
 		go p.loop(context.WithoutCancel(ctx), p.done)
 	}
 	p.mu.Unlock()
 	return p.WaitUp(ctx)
+}
+
+// ended reports whether done is closed.
+func ended(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // WaitUp returns when the child is up, or with an error when nobody wants it
