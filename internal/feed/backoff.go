@@ -45,7 +45,6 @@ const (
 type patience struct {
 	gone int // how often in a row it could not be reached, or had nothing to say
 	sick int // how often it failed otherwise, since it last answered
-	cut  int // how many answers broke off since one did not
 }
 
 // cutsForgiven is how many answers in a row may break off because a source is
@@ -53,7 +52,8 @@ type patience struct {
 const cutsForgiven = 3
 
 // pause returns how long a source is left alone that has just failed with err, or
-// with nil, has just said nothing new without being asked to hurry.
+// with nil, has just said nothing new without being asked to hurry. cuts is how
+// many of its answers broke off since one did not.
 //
 // One that can't be reached is asked again within 2 s, however long that lasts, so
 // that routers follow within seconds once it is back. That costs it nothing as long
@@ -62,11 +62,10 @@ const cutsForgiven = 3
 // is work for him, and there is no hurry: that takes up to 15 s. A source that goes
 // from one to the other and back does not get more questions for it. An answer that
 // breaks off is the end of a source, which is gone then, unless many do.
-func (p *patience) pause(err error) time.Duration {
+func (p *patience) pause(err error, cuts int) time.Duration {
 	gone := err == nil || errors.Is(err, ErrUnreachable) || errors.Is(err, cellway.ErrNotReady)
 	if errors.Is(err, ErrCut) {
-		p.cut++
-		gone = p.cut <= cutsForgiven
+		gone = cuts <= cutsForgiven
 	}
 	if gone {
 		p.gone++

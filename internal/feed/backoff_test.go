@@ -145,12 +145,12 @@ func TestPatienceTellsGoneFromSick(t *testing.T) {
 	var p patience
 	var longest time.Duration
 	for range 1000 {
-		if d := p.pause(gone); d > 2*time.Second {
+		if d := p.pause(gone, 0); d > 2*time.Second {
 			t.Fatalf("a pause of %v", d)
 		}
 	}
 	for range 1000 {
-		longest = max(longest, p.pause(sick))
+		longest = max(longest, p.pause(sick, 0))
 	}
 	if longest < sourceMost || longest > sourceMost*3/2 {
 		t.Errorf("the longest pause of a sick source is %v", longest)
@@ -158,7 +158,7 @@ func TestPatienceTellsGoneFromSick(t *testing.T) {
 	// One that is now this, now that, does not get more questions.
 	var sum time.Duration
 	for range 1000 {
-		sum += p.pause(gone) + p.pause(sick)
+		sum += p.pause(gone, 0) + p.pause(sick, 0)
 	}
 	if mean := sum / 2000; mean < sourceMost/3 {
 		t.Errorf("a pause is %v on average", mean)
@@ -177,7 +177,7 @@ func TestRoutersComeBackOneByOne(t *testing.T) {
 		var p patience
 		at := time.Duration(0)
 		for at < back {
-			at += p.pause(gone)
+			at += p.pause(gone, 0)
 		}
 		if at > back+2*time.Second {
 			t.Fatalf("one comes %v late", at-back)

@@ -95,6 +95,14 @@ func TestAnswersThatBreakOff(t *testing.T) {
 						if n := c.cuts.Load(); n > most || n < cutsForgiven {
 							t.Errorf("%d answers were cut off in %v, want at most %d", n, time.Since(begun), most)
 						}
+						for _, r := range b.feed.Status().Refused {
+							if r.Reason != ReasonCut {
+								t.Errorf("refused: %+v; want it for %s", r, ReasonCut)
+							}
+						}
+						if what != "manifest" && len(b.feed.Status().Refused) == 0 {
+							t.Error("a part that always breaks off is no refusal")
+						}
 						c.left.Store(0)
 						b.wait(refuseMost * 3 / 2)
 						b.want(1, 2)

@@ -93,7 +93,7 @@ type source struct {
 	newest    cellway.Version // that it has shown
 	pass      cellway.Version // refused, so that only what is newer is asked for
 	passUntil time.Time       // when it is asked for again; zero: not before everything is
-	cuts      int             // parts that broke off since one was whole
+	cuts      int             // answers that broke off since one did not; see Feed.cut
 	bans      bans
 	told      map[string]time.Time // when a refusal for that reason was last an error in the log
 }

@@ -26,11 +26,12 @@ func (f *Feed) follow(ctx context.Context, s *source) {
 		case errors.Is(err, errEnough):
 		case err != nil || idle:
 			failed = err != nil
-			if !sleep(ctx, p.pause(err)) {
+			if !sleep(ctx, p.pause(err, f.cuts(s))) {
 				return
 			}
 		default:
 			p, failed = patience{}, false
+			f.whole(s)
 		}
 		enough := make(chan struct{})
 		f.mu.Lock()
@@ -147,6 +148,8 @@ func (f *Feed) ask(ctx context.Context, s *source, q question) error {
 	}
 	if err == nil {
 		err = f.take(ctx, s, raw, q.whole)
+	} else if errors.Is(err, ErrCut) {
+		f.cut(s)
 	} else if reason, ok := reasonOf(err); ok {
 		f.refuse(s, 0, routemap.Digest{}, reason, err)
 	}

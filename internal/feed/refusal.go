@@ -17,6 +17,7 @@ const (
 	ReasonFormat    = "map_format"    // not a manifest or a part, or one that breaks the format
 	ReasonTooNew    = "map_too_new"   // a format that this build does not read
 	ReasonDigest    = "map_digest"    // a part is not what the manifest names
+	ReasonCut       = "map_cut"       // a part breaks off each time that it is fetched
 	ReasonUntrusted = "map_untrusted" // no signature by a trusted key
 	ReasonFleet     = "map_fleet"     // of another fleet
 	ReasonScope     = "map_scope"     // for routers of a ring
@@ -30,7 +31,7 @@ const (
 
 // Reasons lists every reason, for metrics that start at zero.
 func Reasons() []string {
-	return []string{ReasonFormat, ReasonTooNew, ReasonDigest, ReasonUntrusted, ReasonFleet, ReasonScope, ReasonFork,
+	return []string{ReasonFormat, ReasonTooNew, ReasonDigest, ReasonCut, ReasonUntrusted, ReasonFleet, ReasonScope, ReasonFork,
 		ReasonOld, ReasonGate, ReasonSuspect, ReasonPanic, ReasonSwap}
 }
 

@@ -64,9 +64,9 @@ func (f *Feed) take(ctx context.Context, s *source, raw []byte, whole bool) erro
 		return nil
 	}
 	reason, ok := reasonOf(err)
-	if errors.Is(err, ErrCut) && f.cutTooOften(s) {
+	if errors.Is(err, ErrCut) {
 		// To begin again and again would cost more than whatever cuts it off saves.
-		reason, ok = ReasonDigest, true
+		reason, ok = ReasonCut, f.cut(s) > cutsForgiven
 	}
 	if !ok {
 		return err
@@ -79,13 +79,30 @@ func (f *Feed) take(ctx context.Context, s *source, raw []byte, whole bool) erro
 	return nil
 }
 
-// cutTooOften counts a part of a map that broke off, and reports whether too many
-// have since one was whole.
-func (f *Feed) cutTooOften(s *source) bool {
+// cut counts an answer that broke off, and returns how many have since one that
+// was expected did not.
+func (f *Feed) cut(s *source) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.cuts++
-	return s.cuts > cutsForgiven
+	return s.cuts
+}
+
+// cuts returns what [Feed.cut] has counted.
+func (f *Feed) cuts(s *source) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return s.cuts
+}
+
+// whole notes that s answered. That says nothing about what has been refused,
+// and is not asked for.
+func (f *Feed) whole(s *source) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.pass == 0 {
+		s.cuts = 0
+	}
 }
 
 // useLoaded has a start use what it read from the disk as soon as a source says
@@ -112,7 +129,7 @@ func (f *Feed) useLoaded(a *accepted) {
 func (s *source) passOver(v cellway.Version, b ban) {
 	s.pass, s.passUntil = v, time.Time{}
 	switch b.reason {
-	case ReasonDigest, ReasonFormat, ReasonPanic, ReasonSwap:
+	case ReasonDigest, ReasonCut, ReasonFormat, ReasonPanic, ReasonSwap:
 		s.passUntil = b.until
 	case ReasonUntrusted, ReasonFleet:
 		s.passUntil = time.Now().Add(untrustedMost)

@@ -204,7 +204,7 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 // All reasons for which a map is refused are in the documentation of metrics'
 // source, so that alarms can be written from it.
 func TestReasonsAreStable(t *testing.T) {
-	want := []string{"map_digest", "map_fleet", "map_fork", "map_format", "map_gate", "map_old", "map_panic", "map_scope", "map_suspect", "map_swap", "map_too_new", "map_untrusted"}
+	want := []string{"map_cut", "map_digest", "map_fleet", "map_fork", "map_format", "map_gate", "map_old", "map_panic", "map_scope", "map_suspect", "map_swap", "map_too_new", "map_untrusted"}
 	if got := slices.Sorted(slices.Values(feed.Reasons())); !slices.Equal(got, want) {
 		t.Errorf("reasons are %v", got)
 	}
