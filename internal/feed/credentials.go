@@ -156,11 +156,16 @@ func (c *Credentials) prepare(req *http.Request) (*http.Client, error) {
 }
 
 // RoundTrip implements [http.RoundTripper]: it sends req with what it must show,
-// to whom is asked for something else than maps.
+// to whom is asked for something else than maps. Whoever that is gets the token,
+// so a client that has it for its Transport must not follow redirects: see
+// [http.Client.CheckRedirect].
 func (c *Credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	client, err := c.prepare(req)
 	if err != nil {
+		if req.Body != nil {
+			err = errors.Join(err, req.Body.Close())
+		}
 		return nil, err
 	}
 	return client.Transport.RoundTrip(req)
