@@ -48,7 +48,7 @@ signing key: cellway-control restore makes a store of it.`,
 	return c
 }
 
-// A written file answers cellway backup.
+// A written file answers cellway backup and cellway map get.
 type written struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`

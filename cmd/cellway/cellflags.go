@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 )
 
@@ -54,12 +55,12 @@ func (s *cellFlags) apply(a *app, c *cobra.Command, in *api.CellSettings) (err e
 	}
 	if set("guard") {
 		if err := in.Guard.UnmarshalText([]byte(s.guard)); err != nil {
-			return usageError{err}
+			return boot.UsageError{Err: err}
 		}
 	}
 	if set("state") {
 		if in.State, err = cellway.ParseCellState(s.state); err != nil {
-			return usageError{err}
+			return boot.UsageError{Err: err}
 		}
 	}
 	if set("tag") {
@@ -90,7 +91,7 @@ func (s *cellFlags) settings(a *app, c *cobra.Command, id string) (in api.CellSe
 	}
 	cell := cellway.Cell{ID: cellway.CellID(id), Title: in.Title, Endpoints: in.Endpoints, State: in.State, Guard: in.Guard, Region: in.Region, Zone: in.Zone, Tags: in.Tags}
 	if err := cell.Validate(); err != nil {
-		return in, usageError{err}
+		return in, boot.UsageError{Err: err}
 	}
 	return in, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/telemetry"
 )
 
@@ -88,7 +89,7 @@ func (k connection) dial() (*client.Client, error) {
 		}
 		err = fmt.Errorf("%s: %w", k.from, err)
 		if k.from == "--url" {
-			return nil, usageError{err}
+			return nil, boot.UsageError{Err: err}
 		}
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 
 	"github.com/cellway/cellway"
@@ -96,7 +97,7 @@ func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 	}
 	switch {
 	case errors.Is(err, cellway.ErrInvalid):
-		return usageError{err}
+		return boot.UsageError{Err: err}
 	case err == nil && r.Inconclusive():
 		return errBusy
 	case err == nil && !r.AsExpected():

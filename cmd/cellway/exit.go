@@ -8,6 +8,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/routemap"
 	"github.com/spf13/cobra"
 )
@@ -59,12 +60,10 @@ With -o json or -o yaml an error is one object on standard error:
 	}
 }
 
-// A usageError is a wrong command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// usage is the error of a wrong command line.
+func usage(format string, args ...any) error {
+	return boot.UsageError{Err: fmt.Errorf(format, args...)}
+}
 
 // The errors that are the command line's own.
 var (
@@ -111,7 +110,7 @@ func kindOf(err error) kind {
 	if err == nil {
 		return kind{exit: exitOK}
 	}
-	if _, ok := errors.AsType[usageError](err); ok {
+	if _, ok := errors.AsType[boot.UsageError](err); ok {
 		return kind{err, exitUsage, "usage"}
 	}
 	for _, k := range kinds() {

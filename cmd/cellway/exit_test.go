@@ -15,6 +15,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -72,6 +73,7 @@ func TestEveryKindOfErrorHasItsExitCode(t *testing.T) {
 	}{
 		{nil, exitOK, ""},
 		{usage("no"), exitUsage, "usage"},
+		{fmt.Errorf("x: %w", boot.UsageError{Err: cellway.ErrInvalid}), exitUsage, "usage"},
 		{fmt.Errorf("x: %w: %w", client.ErrUnanswered, cellway.ErrStoreDown), exitFailed, "unanswered"},
 		{fmt.Errorf("x: %w: %w", cellway.ErrInvalid, errState), exitRefused, "conflict"},
 		{mend(fmt.Errorf("x: %w", cellway.ErrInUse), "so"), exitRefused, "in_use"},

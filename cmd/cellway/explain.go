@@ -8,6 +8,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 )
 
@@ -36,7 +37,7 @@ func (a *app) aboutKey(c *cobra.Command, ask func(context.Context, *client.Clien
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		key, err := cellway.ParseKey(args[0])
 		if err != nil {
-			return usageError{err}
+			return boot.UsageError{Err: err}
 		}
 		cl, err := a.client()
 		if err != nil {

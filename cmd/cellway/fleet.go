@@ -9,6 +9,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/routemap"
 	"github.com/spf13/cobra"
 )
@@ -93,7 +94,7 @@ func valid(in api.FleetSettings) error {
 		err = set.Validate()
 	}
 	if err != nil {
-		return usageError{err}
+		return boot.UsageError{Err: err}
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func parseExtractors(texts []string) (all []cellway.Extractor, err error) {
 	for _, text := range texts {
 		x, err := parseExtractor(text)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, boot.UsageError{Err: err}
 		}
 		all = append(all, x)
 	}

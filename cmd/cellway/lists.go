@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 )
 
@@ -78,7 +79,7 @@ func (l *listFlag) spelt(list []string) (out []string, err error) {
 	for _, one := range list {
 		if l.spell != nil {
 			if one, err = l.spell(one); err != nil {
-				return nil, usageError{err}
+				return nil, boot.UsageError{Err: err}
 			}
 		}
 		out = append(out, one)

@@ -15,6 +15,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/routemap"
 	"github.com/spf13/cobra"
 )
@@ -127,13 +128,16 @@ a key; ADDED and REMOVED are entries that came and went; BUCKETS have another ow
 					confirmed = "yes"
 				}
 				return []string{v.Version.String(), date(v.CreatedAt), v.Change, count(v.Counts.EntriesMoved), count(v.Counts.EntriesAdded), count(v.Counts.EntriesRemoved),
-					count(v.Counts.BucketsMoved), confirmed, v.BaseDigest[:12], size(v.OverlayBytes)}
+					count(v.Counts.BucketsMoved), confirmed, short(v.BaseDigest), size(v.OverlayBytes)}
 			})
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", 50, "how many; 0: all that are kept")
 	return c
 }
+
+// short is enough of a digest to tell it from others.
+func short(digest string) string { return digest[:min(12, len(digest))] }
 
 // version reads a version argument; "newest" is 0.
 func version(args []string, i int) (cellway.Version, error) {
@@ -142,7 +146,7 @@ func version(args []string, i int) (cellway.Version, error) {
 	}
 	v, err := cellway.ParseVersion(args[i])
 	if err != nil {
-		return 0, usageError{err}
+		return 0, boot.UsageError{Err: err}
 	}
 	return v, nil
 }
@@ -176,8 +180,9 @@ func (a *app) mapGet() *cobra.Command {
 			if err := replaceFile(out, 0o644, func(w io.Writer) error { _, err := w.Write(archive); return err }); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.err, "map %s of fleet %s: %s in %s\n", got.Manifest.Version, got.Manifest.Fleet, size(uint64(len(archive))), out)
-			return nil
+			return a.show(written{out, int64(len(archive))}, func() {
+				fmt.Fprintf(a.err, "map %s of fleet %s: %s in %s\n", got.Manifest.Version, got.Manifest.Fleet, size(uint64(len(archive))), out)
+			})
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "file to write, or - for standard output")

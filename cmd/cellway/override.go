@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 )
 
@@ -90,7 +91,7 @@ again. When the date has passed an alarm is raised, and nothing else changes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := cellway.ParseEntryKind(kind)
 			if err != nil {
-				return usageError{err}
+				return boot.UsageError{Err: err}
 			}
 			if !k.IsOverride() {
 				return usage("--kind is %q; give pin, heavy, quarantine or test", kind)

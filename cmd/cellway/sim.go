@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/sim"
 	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/spf13/cobra"
@@ -68,7 +69,7 @@ func simFlags(c *cobra.Command, seed *uint64, html *string) {
 // simError tells a wrong size from a failure.
 func simError(err error) error {
 	if errors.Is(err, cellway.ErrInvalid) {
-		return usageError{err}
+		return boot.UsageError{Err: err}
 	}
 	return err
 }

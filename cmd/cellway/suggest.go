@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -17,24 +18,32 @@ func unknown(c *cobra.Command, args []string) error {
 		return c.Help()
 	}
 	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
-	c.SuggestionsMinimumDistance = nearEnough
-	return usage("%s%s", text, didYouMean(c.SuggestionsFor(args[0])))
+	return usage("%s%s", text, meant(c, args[0]))
+}
+
+// meant says which of a command's commands somebody meant: one that is called so
+// elsewhere, or else one that is spelt nearly so.
+func meant(c *cobra.Command, written string) string {
+	var names, same []string
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		names = append(names, sub.Name())
+		if slices.Contains(sub.SuggestFor, strings.ToLower(written)) {
+			same = append(same, sub.Name())
+		}
+	}
+	if len(same) > 0 {
+		return fmt.Sprintf("; did you mean %s?", anyOf(same...))
+	}
+	return boot.Meant(written, names, "")
 }
 
 // lookups and changes are what other programs call show and set.
 func lookups() []string { return []string{"get", "describe", "view"} }
 
 func changes() []string { return []string{"update", "edit", "change"} }
-
-// nearEnough is how many letters may be wrong in a word that is guessed.
-const nearEnough = 2
-
-func didYouMean(near []string) string {
-	if len(near) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", anyOf(near...))
-}
 
 // flagError says what is wrong with a flag, in the form that was asked for
 // although the flags behind it were not read.
@@ -59,16 +68,9 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	if !ok {
 		return usage("%v", err)
 	}
-	// Flags are guessed as commands are.
-	names := &cobra.Command{SuggestionsMinimumDistance: nearEnough}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	var near []string
-	for _, name := range names.SuggestionsFor(missing.GetSpecifiedName()) {
-		near = append(near, "--"+name)
-	}
-	return usage("%v%s; see %s -h", err, didYouMean(near), c.CommandPath())
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return usage("%v%s; see %s -h", err, boot.Meant(missing.GetSpecifiedName(), names, "--"), c.CommandPath())
 }
 
 // formOf says what a flag of one of pflag's types takes; "" for our own, which

@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -73,7 +75,12 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	for _, id := range sortedKeys(u.cells) {
 		cell := cellway.Cell{ID: cellway.CellID(id), State: cellway.CellActive, Endpoints: []string{u.cells[id]}}
 		if err := cell.Validate(); err != nil {
-			return usageError{err}
+			return boot.UsageError{Err: err}
+		}
+	}
+	for _, x := range []struct{ flag, addr string }{{"--control", u.control}, {"--listen", u.listen}, {"--admin", u.admin}} {
+		if err := listenable(x.addr); err != nil {
+			return usage("%s: %w", x.flag, err)
 		}
 	}
 	for _, addr := range []*string{&u.listen, &u.admin} {
@@ -132,7 +139,15 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 		if want, err := parseExtractors(u.extractors); err == nil && u.asked && !slices.Equal(fleet.Extractors, want) {
 			fmt.Fprintf(a.err, "cellway: the fleet in %s has other extractors already, and keeps them; to change them: %s --url %s fleet set --extractor …\n", dir, a.self, control.URL())
 		}
-		a.warnOfSilent(ctx, u.cells)
+		group.Go(func() error {
+			for _, id := range silent(u.cells, func(host string) error { return dials(ctx, host) }) {
+				if ctx.Err() != nil {
+					break // it ends, and nobody was asked to the end
+				}
+				fmt.Fprintf(a.err, "cellway: nobody listens at %s yet: start the service of cell %s, and its tenants are served\n", u.cells[id], id)
+			}
+			return nil
+		})
 		args := []string{
 			"--fleet", fleet.Name, "--source", control.URL(), "--keyring", keyring, "--state-dir", state, "--router-id", onlyRouter,
 			"--listen", u.listen, "--admin", u.admin, "--drain-wait", "0s", "--drain-timeout", "2s", "--drain-spread", "0s",
@@ -147,22 +162,62 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 // onlyRouter is the id of the router that runs in this process, and of no other.
 const onlyRouter = "up"
 
-// warnOfSilent names the cells at whose addresses nobody listens: the router
-// serves none of their tenants until somebody does.
-func (a *app) warnOfSilent(ctx context.Context, cells map[string]string) {
-	dialer := net.Dialer{Timeout: time.Second}
-	for _, id := range sortedKeys(cells) {
-		u, err := url.Parse(cells[id])
-		if err != nil {
-			continue // it was refused
+// silent returns the cells at whose addresses nobody listens: the router serves
+// none of their tenants until somebody does. All are dialed at once.
+func silent(cells map[string]string, dial func(host string) error) []string {
+	ids := sortedKeys(cells)
+	deaf := make([]bool, len(ids))
+	var all sync.WaitGroup
+	for i, id := range ids {
+		if u, err := url.Parse(cells[id]); err == nil { // else it was refused
+			all.Go(func() { deaf[i] = dial(u.Host) != nil })
 		}
-		conn, err := dialer.DialContext(ctx, "tcp", u.Host)
-		if err != nil {
-			fmt.Fprintf(a.err, "cellway: nobody listens at %s yet: start the service of cell %s, and its tenants are served\n", cells[id], id)
-			continue
-		}
-		conn.Close()
 	}
+	all.Wait()
+	var out []string
+	for i, id := range ids {
+		if deaf[i] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// dials finds out whether anybody listens there.
+func dials(ctx context.Context, host string) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// listenable is an error if addr can't be listened on, whatever the machine.
+func listenable(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no host and port, as in 127.0.0.1:8080: %w", addr, cellway.ErrInvalid)
+	}
+	return nil
+}
+
+// reachable is how programs on this machine reach who listens on addr: where
+// that is all addresses, by this machine's own.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if n, err := net.LookupPort("tcp", port); err == nil {
+		port = strconv.Itoa(n) // URLs have no names for it
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // settled is addr with a port of its own if it has none yet.
@@ -231,8 +286,9 @@ func confirmed(write func(client.Write) error) error {
 
 // tellUp waits until the router listens, and says what is where.
 func (a *app) tellUp(ctx context.Context, u upFlags, control, store string, fleet api.Fleet) error {
+	listen, admin := reachable(u.listen), reachable(u.admin)
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+u.admin+"/livez", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/livez", nil)
 		if err != nil {
 			return err
 		}
@@ -249,8 +305,8 @@ func (a *app) tellUp(ctx context.Context, u upFlags, control, store string, flee
 	}
 	t := &facts{}
 	t.add("control plane", "%s", control)
-	t.add("router", "http://%s", u.listen)
-	t.add("router's admin", "http://%s/readyz", u.admin)
+	t.add("router", "http://%s", listen)
+	t.add("router's admin", "http://%s/readyz", admin)
 	t.add("fleet", "%s", fleet.Name)
 	if store == controld.Memory {
 		t.add("store", "in memory: it ends with this process")
@@ -267,7 +323,7 @@ func (a *app) tellUp(ctx context.Context, u upFlags, control, store string, flee
 	if len(u.cells) == 0 {
 		fmt.Fprintf(out, "register a service that runs on this machine:\n  %s cell add cell-001 --endpoint http://127.0.0.1:9001 --state active\n  %s map assign\n", self, self)
 	}
-	fmt.Fprintf(out, "then ask it through the router:\n  %s\n", firstCurl("http://"+u.listen, fleet))
+	fmt.Fprintf(out, "then ask it through the router:\n  %s\n", firstCurl("http://"+listen, fleet))
 	if out.Flush(time.Second); out.Dropped() > 0 {
 		fmt.Fprintln(a.err, "cellway: what is where could not be written to standard output; the flags of cellway up -h tell")
 	}

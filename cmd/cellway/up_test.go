@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -36,6 +38,40 @@ func TestUpConfirmsWhatItWasToldAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestSilentCellsAreFoundAllAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cells := map[string]string{"cell-011": "http://10.0.1.1:9000"}
+		var want []string
+		for i := range 10 {
+			id := fmt.Sprintf("cell-%03d", i)
+			cells[id] = fmt.Sprintf("http://10.0.0.%d:9000", i)
+			want = append(want, id)
+		}
+		began := time.Now()
+		got := silent(cells, func(host string) error {
+			if host == "10.0.1.1:9000" {
+				return nil
+			}
+			time.Sleep(time.Second)
+			return errors.New("nobody answers")
+		})
+		if took := time.Since(began); !slices.Equal(got, want) || took != time.Second {
+			t.Errorf("%q after %v, want %q after a second", got, took, want)
+		}
+	})
+}
+
+func TestWhoListensEverywhereIsReachedHere(t *testing.T) {
+	for addr, want := range map[string]string{
+		":8080": "127.0.0.1:8080", "0.0.0.0:8080": "127.0.0.1:8080", "[::]:8080": "127.0.0.1:8080", ":http": "127.0.0.1:80",
+		"127.0.0.1:8080": "127.0.0.1:8080", "[::1]:8080": "[::1]:8080", "10.0.0.1:80": "10.0.0.1:80", "localhost:8080": "localhost:8080",
+	} {
+		if got := reachable(addr); got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+}
+
 // Like the daemons, what up runs serves on while nobody reads what it says, and
 // ends when it is told to.
 func TestUpWaitsForNobodyWhoReadsIt(t *testing.T) {
@@ -60,7 +96,10 @@ func TestUpWaitsForNobodyWhoReadsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	for {
+	for started := time.Now(); ; {
+		if time.Since(started) > time.Minute {
+			t.Fatal("no router reports within a minute")
+		}
 		if routers, err := client.All(cl.Routers(ctx)); err == nil && len(routers) == 1 {
 			break
 		}

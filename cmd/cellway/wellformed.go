@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -30,7 +31,7 @@ func wellFormed(names, args []string) error {
 	for i, arg := range args {
 		if form := forms[names[i]]; form != nil {
 			if err := form(arg); err != nil {
-				return usageError{err}
+				return boot.UsageError{Err: err}
 			}
 		}
 	}
