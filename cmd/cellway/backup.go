@@ -34,7 +34,12 @@ signing key: cellway-control restore makes a store of it.`,
 			}
 			var n int64
 			err = replaceFile(out, 0o600, func(w io.Writer) error {
-				n, err = cl.Backup(cmd.Context(), &meter{w: w, a: a})
+				m := &meter{w: w}
+				if terminal(a.err) {
+					m.line = &line{to: a.err}
+					defer m.line.erase()
+				}
+				n, err = cl.Backup(cmd.Context(), m)
 				return err
 			})
 			if err != nil {
@@ -57,7 +62,7 @@ type written struct {
 // A meter tells somebody at a terminal how much has come.
 type meter struct {
 	w    io.Writer
-	a    *app
+	line *line // nil: nobody is there
 	n    uint64
 	last time.Time
 }
@@ -66,9 +71,9 @@ type meter struct {
 func (m *meter) Write(b []byte) (int, error) {
 	n, err := m.w.Write(b)
 	m.n += uint64(n)
-	if terminal(m.a.err) && time.Since(m.last) > 200*time.Millisecond {
+	if m.line != nil && time.Since(m.last) > 200*time.Millisecond {
 		m.last = time.Now()
-		fmt.Fprintf(m.a.err, "\r%s", size(m.n))
+		m.line.draw(size(m.n))
 	}
 	return n, err
 }

@@ -18,6 +18,26 @@ const (
 	progressAsk   = 2 * time.Second // for one answer about the routers
 )
 
+// A line is one at a terminal that is drawn over and over, and leaves nothing
+// behind when it is erased.
+type line struct {
+	to    io.Writer
+	drawn int // letters that stand there
+}
+
+func (l *line) draw(text string) {
+	n := utf8.RuneCountInString(text)
+	fmt.Fprintf(l.to, "\r%s%s", text, strings.Repeat(" ", max(0, l.drawn-n)))
+	l.drawn = n
+}
+
+func (l *line) erase() {
+	if l.drawn > 0 {
+		fmt.Fprintf(l.to, "\r%s\r", strings.Repeat(" ", l.drawn))
+	}
+	l.drawn = 0
+}
+
 // A waiter tells somebody at a terminal, in one line that goes again, what a
 // command waits for.
 type waiter struct {
@@ -29,12 +49,8 @@ type waiter struct {
 
 // run draws until ctx ends.
 func (w waiter) run(ctx context.Context) {
-	begun, drawn := time.Now(), 0
-	defer func() {
-		if drawn > 0 {
-			fmt.Fprintf(w.to, "\r%s\r", strings.Repeat(" ", drawn))
-		}
-	}()
+	begun, shown := time.Now(), line{to: w.to}
+	defer shown.erase()
 	for wait := progressAfter; ; wait = progressEvery {
 		select {
 		case <-ctx.Done():
@@ -47,13 +63,11 @@ func (w waiter) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		line := tellWaiting(reach, err, time.Since(begun), w.most)
-		if n := utf8.RuneCountInString(line); w.width > 1 && n >= w.width {
-			line = string([]rune(line)[:w.width-2]) + "…"
+		text := tellWaiting(reach, err, time.Since(begun), w.most)
+		if n := utf8.RuneCountInString(text); w.width > 1 && n >= w.width {
+			text = string([]rune(text)[:w.width-2]) + "…"
 		}
-		n := utf8.RuneCountInString(line)
-		fmt.Fprintf(w.to, "\r%s%s", line, strings.Repeat(" ", max(0, drawn-n)))
-		drawn = n
+		shown.draw(text)
 	}
 }
 

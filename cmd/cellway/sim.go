@@ -124,40 +124,34 @@ func (a *app) simRun() (run sim.Run, done func()) {
 	if !terminal(a.err) {
 		return run, func() {}
 	}
-	b := &bar{to: a.err, width: 60, now: time.Now}
+	b := &bar{line: line{to: a.err}, width: 60, now: time.Now}
 	if w := widthOf(a.err); w > 0 {
 		b.width = min(w, 80)
 	}
-	run.Progress = b.draw
+	run.Progress = b.show
 	return run, b.erase
 }
 
 // A bar shows how much is done. It appears when something takes a while, is
 // drawn ten times a second at most, and leaves nothing behind.
 type bar struct {
-	to    io.Writer
+	line
 	width int
 	now   func() time.Time
 
-	began, drawn time.Time
+	began, last time.Time
 }
 
-func (b *bar) draw(part float64) {
+func (b *bar) show(part float64) {
 	now := b.now()
 	if b.began.IsZero() {
 		b.began = now
 	}
-	if now.Sub(b.began) < 200*time.Millisecond || now.Sub(b.drawn) < 100*time.Millisecond {
+	if now.Sub(b.began) < 200*time.Millisecond || now.Sub(b.last) < 100*time.Millisecond {
 		return
 	}
-	b.drawn = now
+	b.last = now
 	room := max(b.width-8, 4)
 	full := int(part * float64(room))
-	fmt.Fprintf(b.to, "\r%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", room-full), part*100)
-}
-
-func (b *bar) erase() {
-	if !b.drawn.IsZero() {
-		fmt.Fprintf(b.to, "\r%s\r", strings.Repeat(" ", b.width))
-	}
+	b.draw(fmt.Sprintf("%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", room-full), part*100))
 }

@@ -9,21 +9,21 @@ import (
 func TestABarAppearsLateAndLeavesNothing(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(0, 0)
-	b := &bar{to: &out, width: 28, now: func() time.Time { return now }}
-	b.draw(0.1)
+	b := &bar{line: line{to: &out}, width: 28, now: func() time.Time { return now }}
+	b.show(0.1)
 	b.erase()
 	if out.Len() > 0 {
 		t.Errorf("something quick shows %q, want nothing", out.String())
 	}
 	now = now.Add(time.Second)
-	b.draw(0.5)
-	b.draw(0.6) // too soon to be drawn
+	b.show(0.5)
+	b.show(0.6) // too soon to be drawn
 	if got := out.String(); got != "\r"+strings.Repeat("█", 10)+strings.Repeat("░", 10)+"  50 %" {
 		t.Errorf("half done shows %q", got)
 	}
 	out.Reset()
 	b.erase()
-	if got := out.String(); got != "\r"+strings.Repeat(" ", 28)+"\r" {
+	if got := out.String(); got != "\r"+strings.Repeat(" ", 26)+"\r" {
 		t.Errorf("the end leaves %q", got)
 	}
 }
