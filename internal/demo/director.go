@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -295,6 +296,7 @@ func (d *director) next(ctx context.Context) error {
 		}
 	}
 	d.calm()
+	d.tellDeaths()
 	d.mu.Lock()
 	d.playing = nil
 	if err != nil && ctx.Err() != nil {
@@ -395,6 +397,27 @@ func (d *director) changed(s proc.Status) {
 		d.tell(fmt.Sprintf("worker %s of %s died (%s), starts again in %v", worker, cell, s.Exit, s.Wait))
 	default:
 		d.tell(fmt.Sprintf("workers of %s died %d times more (%s)", cell, n, s.Exit))
+	}
+}
+
+// tellDeaths tells of the deaths of workers that came too soon after others to
+// be told of, now that an act is over.
+func (d *director) tellDeaths() {
+	d.mu.Lock()
+	var lines []string
+	for _, cell := range slices.Sorted(maps.Keys(d.deaths)) {
+		if n := d.deaths[cell]; n > 0 {
+			line := fmt.Sprintf("workers of %s died %d times more", cell, n)
+			if n == 1 {
+				line = fmt.Sprintf("a worker of %s died once more", cell)
+			}
+			lines = append(lines, line)
+			d.deaths[cell], d.toldOf[cell] = 0, time.Now()
+		}
+	}
+	d.mu.Unlock()
+	for _, line := range lines {
+		d.tell(line)
 	}
 }
 

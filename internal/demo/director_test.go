@@ -262,6 +262,16 @@ func TestProgressIsALinePerEventWithoutAView(t *testing.T) {
 	if got := b.String(); got != "   0.0 s  worker w1 of cell-001 died (exit status 3), starts again in 100ms\n" {
 		t.Errorf("of 20 deaths it tells %q", got)
 	}
+	d.changed(proc.Status{Name: "cell-002-w1", State: proc.Waiting})
+	d.changed(proc.Status{Name: "cell-002-w1", State: proc.Waiting})
+	b.Reset()
+	for range 2 { // the second has nothing to add
+		d.tellDeaths()
+	}
+	if got := b.String(); got != "   0.0 s  workers of cell-001 died 19 times more\n   0.0 s  a worker of cell-002 died once more\n" {
+		t.Errorf("at the end of an act it tells %q", got)
+	}
+	b.Reset()
 	for range 3 * maxEvents {
 		d.tell("again")
 	}
