@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ type Config struct {
 
 	// TokenFile holds a bearer token on one line. It is read again when the
 	// server refuses the token, so that tokens can be changed under a running
-	// program. Token is the same without a file. Both may be empty.
+	// program. A pipe is read once, by New. Token is the same without a file. Both may be empty.
 	TokenFile string
 	Token     string
 
@@ -162,9 +163,10 @@ func (c *Client) bearer() string {
 }
 
 // renewed reads the token file again and reports whether it holds another
-// token than the one that was refused.
+// token than the one that was refused. What is no file on a disk, as a pipe that
+// was read already, would be waited for.
 func (c *Client) renewed(refused string) bool {
-	if c.file == "" {
+	if info, err := os.Stat(c.file); err != nil || !info.Mode().IsRegular() {
 		return false
 	}
 	token, err := readToken(c.file)

@@ -11,9 +11,9 @@ import (
 	"github.com/cellway/cellway/api"
 )
 
-// ErrUnanswered is the error of a write whose answer was lost, or was a fault
-// on the way, as of the store: nobody knows whether it took effect. Read the record to find
-// out.
+// ErrUnanswered is the error of a write of which nobody knows whether it took
+// effect: its answer was lost, or it was that something failed on the way, the
+// store or a proxy. Read the record to find out.
 var ErrUnanswered = errors.New("no answer came, so it may have taken effect or not")
 
 // ErrUnreachable is the error of a request that never reached the control

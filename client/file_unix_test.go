@@ -3,7 +3,10 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
 )
 
 func TestAPipeIsReadAndNotWaitedForWithoutEnd(t *testing.T) {
@@ -40,6 +44,34 @@ func TestAPipeIsReadAndNotWaitedForWithoutEnd(t *testing.T) {
 	begun := time.Now()
 	if _, err := readWithin("/dev/fd/"+strconv.Itoa(int(r.Fd())), 30*time.Millisecond); err == nil || time.Since(begun) > 10*time.Second {
 		t.Errorf("a writer that is silent: %v after %v", err, time.Since(begun))
+	}
+}
+
+// A wrong token is refused at once, and not when the pipe that it came from has
+// been waited for.
+func TestATokenFromAPipeIsReadOnce(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "token")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	wrote := make(chan error, 1)
+	go func() { wrote <- os.WriteFile(pipe, []byte("cwt_1\n"), 0) }()
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", api.ProblemType)
+		w.WriteHeader(http.StatusUnauthorized)
+		json.NewEncoder(w).Encode(api.Problem{Code: api.CodeUnauthenticated, Status: http.StatusUnauthorized})
+	}))
+	defer s.Close()
+	c, err := New(Config{URL: s.URL, TokenFile: pipe})
+	if err != nil || <-wrote != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	begun := time.Now()
+	if _, err := c.MapStatus(t.Context()); !errors.Is(err, ErrUnauthenticated) || asked != 1 || time.Since(begun) > fileWithin/2 {
+		t.Errorf("%v after %v and %d requests", err, time.Since(begun), asked)
 	}
 }
 
