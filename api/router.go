@@ -7,7 +7,8 @@ import (
 )
 
 // A RouterReport is what a router says of itself, every few seconds, with POST
-// /v1/routers/{id}. It renews the router's lease.
+// /v1/routers/{id}. It renews the router's lease. A control plane passes over
+// fields that it does not know, in it and in what it holds.
 type RouterReport struct {
 	Fleet       string          `json:"fleet"`
 	Build       string          `json:"build,omitempty"` // version of the program
@@ -26,7 +27,7 @@ type RouterReport struct {
 type RefusedMap struct {
 	Version cellway.Version `json:"version"`
 	Digest  string          `json:"digest,omitempty"`
-	Reason  string          `json:"reason"`            // a word: "untrusted", "map_fork"…
+	Reason  string          `json:"reason"`            // a word: "map_untrusted", "map_fork"…
 	Message string          `json:"message,omitempty"` // for people
 	Count   int64           `json:"count"`             // how often it was seen and refused
 	LastAt  time.Time       `json:"last_at"`
@@ -37,8 +38,8 @@ type CellTraffic struct {
 	Cell              cellway.CellID  `json:"cell"`
 	Requests          int64           `json:"requests"`
 	TransportFailures int64           `json:"transport_failures"` // nothing connected, or no answer came that could be used
-	RefusedOpen       int64           `json:"refused_open"`       // not sent, since the breaker of the cell was open
-	Mismatches        int64           `json:"mismatches"`         // refused for good by the cell's guard
+	RefusedOpen       int64           `json:"refused_open"`       // not sent, since the breaker of the cell was open; 0 of an older router
+	Mismatches        int64           `json:"mismatches"`         // refused for good by the cell's guard; 0 of an older router
 	Status5xx         int64           `json:"status_5xx"`         // answered by the cell
 	P99MS             float64         `json:"p99_ms"`
 	Breaker           string          `json:"breaker,omitempty"` // now: "closed", "open" or "probing"; "" of an older router

@@ -118,8 +118,6 @@ func TestNamesOfAllBodiesAreKnown(t *testing.T) {
 	}
 }
 
-// Whatever is taken says the same to a reader that keeps the first of two names,
-// or heeds case.
 // A router that is newer than its control plane must stay live, and known.
 func TestReportOfANewerRouterIsTakenWithoutWhatIsUnknown(t *testing.T) {
 	s, _ := newServer(t)
@@ -147,6 +145,8 @@ func TestReportOfANewerRouterIsTakenWithoutWhatIsUnknown(t *testing.T) {
 	}
 }
 
+// Whatever is taken says the same to a reader that keeps the first of two names,
+// or heeds case.
 func FuzzDecodeStrictly(f *testing.F) {
 	for _, s := range []string{`{"admit":1}`, `{"admit":1,"admit":2}`, `{"Admit":1}`, `{"reason":"x","tags":{"a":1,"a":2}}`, `[]`, `null`, `{"tags":null}`, `{"inner":{"name":"x"}}`, `{"inner":[{}]}`} {
 		f.Add(s)
