@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/spf13/cobra"
 )
 
@@ -29,11 +32,11 @@ signing key: cellway-control restore makes a store of it.`,
 				_, err := cl.Backup(cmd.Context(), a.out)
 				return err
 			}
-			if _, err := os.Stat(out); err == nil {
+			if _, err := os.Lstat(out); err == nil {
 				return usage("%s is there already; a backup is not overwritten", out)
 			}
 			var n int64
-			err = replaceFile(out, 0o600, func(w io.Writer) error {
+			err = newFile(out, 0o600, func(w io.Writer) error {
 				m := &meter{w: w}
 				if terminal(a.err) {
 					m.line = &line{to: a.err}
@@ -42,6 +45,9 @@ signing key: cellway-control restore makes a store of it.`,
 				n, err = cl.Backup(cmd.Context(), m)
 				return err
 			})
+			if errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("%s was made meanwhile; a backup is not overwritten: %w", out, cellway.ErrExists)
+			}
 			if err != nil {
 				return fmt.Errorf("backup: %w", err)
 			}
