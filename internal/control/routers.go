@@ -59,8 +59,8 @@ type Router struct {
 	Live      bool      `json:"-"` // its lease runs
 	Behind    time.Time `json:"-"` // since when it has reported less than the newest version; zero if it serves that
 
-	saved   time.Time
-	failing map[cellTrouble]cellFailing
+	saved    time.Time
+	troubles map[cellTrouble]routerTrouble
 }
 
 // Bounds of what a router says of itself.
@@ -128,7 +128,7 @@ func (s *Service) Report(ctx context.Context, id string, rep Report) error {
 		g.routers[id] = r
 	}
 	r.LastSeen, r.Report = now, rep
-	r.noteFailing(now)
+	r.noteTroubles(now)
 	switch behind := newest != nil && rep.Version < newest.Map.Version(); {
 	case !behind:
 		r.Behind = time.Time{}

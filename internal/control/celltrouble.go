@@ -15,9 +15,9 @@ const (
 	// one report before the cell counts as failing.
 	failingShare = 1
 
-	// failingFor is how long a cell counts as failing after a report with a
-	// failure. It is longer than a breaker waits between two tries.
-	failingFor = time.Minute
+	// troubleFor is how long a cell counts as in trouble after a report of it. It
+	// is longer than a breaker waits between two tries.
+	troubleFor = time.Minute
 )
 
 // A CellTraffic is what a router sent to a cell between two reports.
@@ -34,21 +34,21 @@ type cellTrouble struct {
 	code AlarmCode
 }
 
-// A cellFailing is how far a router is troubled by a cell.
-type cellFailing struct {
+// A routerTrouble is how far a router is troubled by a cell.
+type routerTrouble struct {
 	since, last      time.Time // first and last report of it
 	requests, failed int64     // of the last one
 }
 
-// noteFailing notes the cells that were in trouble since the report before. Once
+// noteTroubles notes the cells that were in trouble since the report before. Once
 // a cell fails, one failure keeps it so, since few requests try behind an open
 // breaker. A single mismatch is trouble: the cell is not the one that the map
 // means. The caller holds the registry's lock.
-func (r *Router) noteFailing(now time.Time) {
-	maps.DeleteFunc(r.failing, func(_ cellTrouble, f cellFailing) bool { return now.Sub(f.last) >= failingFor })
+func (r *Router) noteTroubles(now time.Time) {
+	maps.DeleteFunc(r.troubles, func(_ cellTrouble, f routerTrouble) bool { return now.Sub(f.last) >= troubleFor })
 	for _, c := range r.Report.Traffic {
 		failing := cellTrouble{c.Cell, AlarmCell}
-		if _, on := r.failing[failing]; c.Failed > 0 && (on || c.Failed*100 >= c.Requests*failingShare) {
+		if _, on := r.troubles[failing]; c.Failed > 0 && (on || c.Failed*100 >= c.Requests*failingShare) {
 			r.noteTrouble(failing, now, c.Requests, c.Failed)
 		}
 		if c.Mismatches > 0 {
@@ -58,15 +58,15 @@ func (r *Router) noteFailing(now time.Time) {
 }
 
 func (r *Router) noteTrouble(what cellTrouble, now time.Time, requests, failed int64) {
-	f, ok := r.failing[what]
+	f, ok := r.troubles[what]
 	if !ok {
 		f.since = now
 	}
 	f.last, f.requests, f.failed = now, requests, failed
-	if r.failing == nil {
-		r.failing = map[cellTrouble]cellFailing{}
+	if r.troubles == nil {
+		r.troubles = map[cellTrouble]routerTrouble{}
 	}
-	r.failing[what] = f
+	r.troubles[what] = f
 }
 
 // cellMessages say what routers report of a cell, with how many of how many
@@ -80,14 +80,14 @@ var cellMessages = map[AlarmCode]string{
 // and for each whose guard refuses what they send.
 func (g *registry) cellAlarms(now time.Time) (out []Alarm) {
 	type sum struct {
-		cellFailing
+		routerTrouble
 		by []string
 	}
 	cells := map[cellTrouble]sum{}
 	g.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(g.routers)) {
-		for what, f := range g.routers[id].failing {
-			if now.Sub(f.last) >= failingFor {
+		for what, f := range g.routers[id].troubles {
+			if now.Sub(f.last) >= troubleFor {
 				continue
 			}
 			s := cells[what]
