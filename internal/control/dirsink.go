@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -31,7 +30,10 @@ import (
 type DirSink struct {
 	dir     string
 	opening sync.Mutex // held while the directory is opened, which may take for ever
-	root    atomic.Pointer[os.Root]
+
+	open   sync.Mutex // guards the next two
+	opened *os.Root   // nil until it is
+	closed bool
 
 	mu     sync.Mutex
 	whole  map[routemap.Digest]bool // parts that were written or checked here
@@ -54,7 +56,7 @@ const (
 // call that finds it answering.
 func NewDirSink(dir string) (*DirSink, error) {
 	d := &DirSink{dir: dir, whole: map[routemap.Digest]bool{}}
-	if err := soon(d.open); err != nil && !errors.Is(err, errSinkStuck) {
+	if err := soon(func() error { _, err := d.root(); return err }); err != nil && !errors.Is(err, errSinkStuck) {
 		return nil, err
 	}
 	return d, nil
@@ -75,24 +77,35 @@ func soon(f func() error) error {
 	}
 }
 
-// open opens the directory unless it is open.
-func (d *DirSink) open() error {
+// root returns the directory, which it opens unless it is open.
+func (d *DirSink) root() (*os.Root, error) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
-	if d.root.Load() != nil {
-		return nil
+	d.open.Lock()
+	root, closed := d.opened, d.closed
+	d.open.Unlock()
+	switch {
+	case closed:
+		return nil, fmt.Errorf("publish directory: %w", fs.ErrClosed)
+	case root != nil:
+		return root, nil
 	}
 	root, err := os.OpenRoot(d.dir)
 	if err != nil {
-		return fmt.Errorf("publish directory: %w; create it first", err)
+		return nil, fmt.Errorf("publish directory: %w; create it first", err)
 	}
 	for _, sub := range []string{partsName, versionsName} {
 		if err := root.Mkdir(sub, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return errors.Join(fmt.Errorf("publish directory: %w", err), root.Close())
+			return nil, errors.Join(fmt.Errorf("publish directory: %w", err), root.Close())
 		}
 	}
-	d.root.Store(root)
-	return nil
+	d.open.Lock()
+	defer d.open.Unlock()
+	if d.closed { // while it was opened
+		return nil, errors.Join(fmt.Errorf("publish directory: %w", fs.ErrClosed), root.Close())
+	}
+	d.opened = root
+	return root, nil
 }
 
 // CheckDirSink reports why dir could not be used as the directory of a [DirSink].
@@ -117,20 +130,28 @@ func checkDir(dir string) error {
 
 func (d *DirSink) String() string { return "directory " + d.dir }
 
-// Close releases the directory.
+// Close releases the directory; one that is being opened, as soon as it is.
 func (d *DirSink) Close() error {
-	if root := d.root.Load(); root != nil {
-		return root.Close()
+	d.open.Lock()
+	defer d.open.Unlock()
+	d.closed = true
+	if d.opened == nil {
+		return nil
 	}
-	return nil
+	return d.opened.Close()
 }
 
 // Newest implements [Sink].
 func (d *DirSink) Newest(context.Context) (*routemap.Manifest, error) {
-	if err := d.open(); err != nil {
+	root, err := d.root()
+	if err != nil {
 		return nil, err
 	}
-	raw, err := d.read(manifestName, routemap.MaxManifest)
+	return d.newest(root)
+}
+
+func (d *DirSink) newest(root *os.Root) (*routemap.Manifest, error) {
+	raw, err := d.read(root, manifestName, routemap.MaxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -149,7 +170,11 @@ func (d *DirSink) Write(ctx context.Context, v routemap.Version) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := v.Manifest
-	has, err := d.Newest(ctx)
+	root, err := d.root()
+	if err != nil {
+		return fmt.Errorf("write map %v: %w", m.Version, err)
+	}
+	has, err := d.newest(root)
 	if err != nil {
 		return fmt.Errorf("write map %v: %w", m.Version, err)
 	}
@@ -168,7 +193,7 @@ func (d *DirSink) Write(ctx context.Context, v routemap.Version) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := d.putPart(p.part, p.bytes); err != nil {
+		if err := d.putPart(root, p.part, p.bytes); err != nil {
 			return fmt.Errorf("write map %v: part %v: %w", m.Version, p.part.Digest, err)
 		}
 	}
@@ -177,12 +202,12 @@ func (d *DirSink) Write(ctx context.Context, v routemap.Version) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := d.replace(name, encoded); err != nil {
+		if err := replaceIn(root, name, encoded); err != nil {
 			return fmt.Errorf("write map %v: %w", m.Version, err)
 		}
 	}
 	if now := time.Now(); now.Sub(d.pruned) >= sinkPruneEvery {
-		if err := d.prune(now); err != nil {
+		if err := d.prune(root, now); err != nil {
 			return fmt.Errorf("map %v is written, old ones are not removed: %w", m.Version, err)
 		}
 		d.pruned = now
@@ -192,19 +217,19 @@ func (d *DirSink) Write(ctx context.Context, v routemap.Version) error {
 
 // putPart writes a part unless it is there. One that this process has not
 // written itself is read, once.
-func (d *DirSink) putPart(p routemap.Part, bytes []byte) error {
+func (d *DirSink) putPart(root *os.Root, p routemap.Part, bytes []byte) error {
 	name := path.Join(partsName, p.Digest.String())
-	st, err := d.root.Load().Stat(name)
+	st, err := root.Stat(name)
 	if err == nil && uint64(st.Size()) == p.Size {
 		if d.whole[p.Digest] {
 			return nil
 		}
-		if raw, err := d.read(name, int64(p.Size)); err == nil && sha256.Sum256(raw) == p.Digest {
+		if raw, err := d.read(root, name, int64(p.Size)); err == nil && sha256.Sum256(raw) == p.Digest {
 			d.whole[p.Digest] = true
 			return nil
 		}
 	}
-	if err := d.replace(name, bytes); err != nil {
+	if err := replaceIn(root, name, bytes); err != nil {
 		return err
 	}
 	d.whole[p.Digest] = true
@@ -212,28 +237,28 @@ func (d *DirSink) putPart(p routemap.Part, bytes []byte) error {
 }
 
 // read reads a file of at most that many bytes.
-func (d *DirSink) read(name string, most int64) ([]byte, error) {
-	files := regular.Opener{Stat: d.root.Load().Stat, OpenFile: d.root.Load().OpenFile, Path: func(name string) string { return path.Join(d.dir, name) }}
+func (d *DirSink) read(root *os.Root, name string, most int64) ([]byte, error) {
+	files := regular.Opener{Stat: root.Stat, OpenFile: root.OpenFile, Path: func(name string) string { return path.Join(d.dir, name) }}
 	return files.Read(name, most)
 }
 
-// replace writes a file so that it is there whole or not at all, also after a
+// replaceIn writes a file so that it is there whole or not at all, also after a
 // power cut.
-func (d *DirSink) replace(name string, b []byte) error {
+func replaceIn(root *os.Root, name string, b []byte) error {
 	temp := name + newSuffix + rand.Text()
-	f, err := d.root.Load().OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = d.root.Load().Rename(temp, name)
+		err = root.Rename(temp, name)
 	}
 	if err != nil {
-		return errors.Join(err, d.root.Load().Remove(temp))
+		return errors.Join(err, root.Remove(temp))
 	}
-	dir, err := d.root.Load().Open(path.Dir(name))
+	dir, err := root.Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
@@ -241,13 +266,13 @@ func (d *DirSink) replace(name string, b []byte) error {
 }
 
 // prune removes what nobody can be reading any more.
-func (d *DirSink) prune(now time.Time) error {
-	keep, err := d.keep()
+func (d *DirSink) prune(root *os.Root, now time.Time) error {
+	keep, err := d.keep(root)
 	if err != nil {
 		return err
 	}
 	for _, dir := range []string{".", partsName, versionsName} {
-		files, err := d.list(dir)
+		files, err := listIn(root, dir)
 		if err != nil {
 			return err
 		}
@@ -264,7 +289,7 @@ func (d *DirSink) prune(now time.Time) error {
 			if now.Sub(info.ModTime()) < sinkGrace {
 				continue
 			}
-			if err := d.root.Load().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			if digest, err := routemap.ParseDigest(f.Name()); err == nil {
@@ -276,8 +301,8 @@ func (d *DirSink) prune(now time.Time) error {
 }
 
 // keep names the files that stay: the newest manifests and the parts they name.
-func (d *DirSink) keep() (map[string]bool, error) {
-	files, err := d.list(versionsName)
+func (d *DirSink) keep(root *os.Root) (map[string]bool, error) {
+	files, err := listIn(root, versionsName)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +320,7 @@ func (d *DirSink) keep() (map[string]bool, error) {
 	keep := map[string]bool{}
 	for _, name := range names {
 		keep[name] = true
-		raw, err := d.read(name, routemap.MaxManifest)
+		raw, err := d.read(root, name, routemap.MaxManifest)
 		if err != nil {
 			return nil, err
 		}
@@ -309,8 +334,8 @@ func (d *DirSink) keep() (map[string]bool, error) {
 	return keep, nil
 }
 
-func (d *DirSink) list(dir string) ([]fs.DirEntry, error) {
-	f, err := d.root.Load().Open(dir)
+func listIn(root *os.Root, dir string) ([]fs.DirEntry, error) {
+	f, err := root.Open(dir)
 	if err != nil {
 		return nil, err
 	}
