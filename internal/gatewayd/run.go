@@ -102,7 +102,7 @@ func (d *daemon) servePublic(fail context.CancelCauseFunc) {
 	servers, serve := []gateway.Server{srv}, srv.Serve
 	if d.s.http1 == "engine" {
 		own := d.gw.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Log: d.log})
-		d.gate.Ask = own.Rest
+		d.gate.AskWith(own.Rest)
 		servers, serve = []gateway.Server{own, srv}, own.Serve
 		running.Go(func() {
 			if err := srv.Serve(own.HTTP2()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {

@@ -192,7 +192,7 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	if d.s.http1 == "engine" {
 		loops, looping := d.loops()
 		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Loops: loops, Looping: looping, Log: d.log})
-		d.gate.Ask = own.Rest
+		d.gate.AskWith(own.Rest)
 		servers, serve = []router.Server{own, srv}, own.Serve
 		running.Go(func() {
 			if err := srv.Serve(own.HTTP2()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {

@@ -12,15 +12,18 @@ import (
 // commas between them. What is given replaces the default, and an empty value
 // all that was said before.
 type Words struct {
-	All   []string
+	All   []string // what was given, or the default; in order
 	given bool
 }
 
+// String returns the values with commas between them.
 func (w *Words) String() string { return strings.Join(w.All, ",") }
 
 // Repeated marks it as a flag that may be given more than once.
 func (w *Words) Repeated() {}
 
+// Set takes in what the flag was given once. A value that is empty between
+// commas is an error.
 func (w *Words) Set(s string) error {
 	if !w.given {
 		w.All, w.given = nil, true
@@ -42,6 +45,8 @@ func (w *Words) Set(s string) error {
 // Prefixes is a flag of networks and addresses.
 type Prefixes []netip.Prefix
 
+// String returns the networks with commas between them, as [Prefixes.Set] reads
+// them.
 func (p *Prefixes) String() string {
 	var all []string
 	for _, one := range *p {
@@ -53,6 +58,7 @@ func (p *Prefixes) String() string {
 // Repeated marks it as a flag that may be given more than once.
 func (p *Prefixes) Repeated() {}
 
+// Set adds networks, with commas between them; an address is a network of one.
 func (p *Prefixes) Set(s string) error {
 	for one := range strings.SplitSeq(s, ",") {
 		one = strings.TrimSpace(one)
@@ -77,6 +83,7 @@ var units = []struct {
 	bytes Size
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
+// String returns the size in the largest unit that it is a multiple of.
 func (s *Size) String() string {
 	for _, u := range units {
 		if *s != 0 && *s%u.bytes == 0 {
@@ -86,6 +93,7 @@ func (s *Size) String() string {
 	return strconv.FormatInt(int64(*s), 10)
 }
 
+// Set reads a size, which is not negative.
 func (s *Size) Set(text string) error {
 	number, unit := text, Size(1)
 	for _, u := range units {
@@ -104,8 +112,10 @@ func (s *Size) Set(text string) error {
 // Share is a flag of a number from 0 to 1.
 type Share float64
 
+// String returns the share in as few digits as tell it.
 func (s *Share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
 
+// Set reads a share.
 func (s *Share) Set(text string) error {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0 && f <= 1) {

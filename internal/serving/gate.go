@@ -36,7 +36,7 @@ type Gate struct {
 	near    int // from here on places are scarce
 	share   int // what an address may hold then
 	trusted func(netip.Addr) bool
-	Ask     func()       // has the server say which connections are idle, if it does so late; may be nil; set before the first connection
+	ask     func()       // see AskWith; may be nil
 	askNext atomic.Int64 // when it may be asked again
 
 	mu      sync.Mutex
@@ -177,16 +177,21 @@ func (g *Gate) admit(inner net.Conn) (c, victim *gatedConn, refused *atomic.Uint
 	return c, victim, nil
 }
 
+// AskWith has ask called when a place is wanted, for a server that says late which
+// of its connections are idle: it has to say so of each, by the gate's State,
+// before it returns. Call it before the first connection.
+func (g *Gate) AskWith(ask func()) { g.ask = ask }
+
 // askNow asks the server which connections are idle, and reports whether it did.
 // It looks at all of them, and so it is asked no more often than leaves most of
 // the time for other work.
 func (g *Gate) askNow() bool {
 	begun := time.Now()
 	next := g.askNext.Load()
-	if g.Ask == nil || begun.UnixNano() < next || !g.askNext.CompareAndSwap(next, math.MaxInt64) {
+	if g.ask == nil || begun.UnixNano() < next || !g.askNext.CompareAndSwap(next, math.MaxInt64) {
 		return false
 	}
-	g.Ask()
+	g.ask()
 	g.askNext.Store(time.Now().Add(askShare * time.Since(begun)).UnixNano())
 	return true
 }
