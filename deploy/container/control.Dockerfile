@@ -18,5 +18,7 @@ COPY --from=build /out/cellway-control /cellway-control
 COPY --from=build --chown=65532:65532 /out/state /var/lib/cellway-control
 USER 65532:65532
 VOLUME ["/var/lib/cellway-control"]
+# By default it listens on the loopback of the container, where nobody reaches it:
+# set listen, as in deploy/README.md.
 EXPOSE 7700
 ENTRYPOINT ["/cellway-control"]
