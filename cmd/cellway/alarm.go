@@ -16,8 +16,8 @@ type alarm struct {
 	Mend string `json:"mend"`
 }
 
-// mends are what to do about each alarm; NAME stands for what the alarm is about.
-var mends = map[string]string{
+// alarmMends are what to do about each alarm; NAME stands for what the alarm is about.
+var alarmMends = map[string]string{
 	"publishing_halted":  "look at cellway map status, then cellway restore confirm",
 	"publishing_failing": "the control plane's log says why; cellway map status tells how much waits",
 	"store_failing":      "look at the disk of the control plane's store, and at its log",
@@ -46,7 +46,7 @@ func mended(in []api.Alarm) []alarm {
 	out := []alarm{}
 	for _, x := range in {
 		_, name, _ := strings.Cut(x.Subject, "/")
-		mend, ok := mends[x.Code]
+		mend, ok := alarmMends[x.Code]
 		if !ok {
 			mend = "the control plane's log has more" // an alarm of a newer control plane
 		}

@@ -19,11 +19,11 @@ func TestEveryAlarmHasItsMend(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range regexp.MustCompile(`AlarmCode = "([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
 		known[m[1]] = true
-		if mends[m[1]] == "" {
+		if alarmMends[m[1]] == "" {
 			t.Errorf("alarm %s has no mend", m[1])
 		}
 	}
-	for code := range mends {
+	for code := range alarmMends {
 		if !known[code] {
 			t.Errorf("there is no alarm %s to mend", code)
 		}

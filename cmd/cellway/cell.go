@@ -72,11 +72,8 @@ func (a *app) cellList() *cobra.Command {
 			t := newTable("cell", "state", "admit", "tenants", "buckets", "failed", "breaker", "mismatches", "guard", "region", "endpoints", "title")
 			t.tint = tintState(1, 2)
 			return showList(a, cells, "no cell yet; register one with cellway cell add", t, func(c api.Cell) []string {
-				r, failed := reported()[c.ID], ""
-				if r.Failed > 0 {
-					failed = r.health()
-				}
-				return []string{string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), strconv.Itoa(c.Tenants), strconv.Itoa(c.Buckets), failed, r.breaker(), mismatched(r.Mismatches),
+				r := reported()[c.ID]
+				return []string{string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), strconv.Itoa(c.Tenants), strconv.Itoa(c.Buckets), r.health(), r.breaker(), mismatched(r.Mismatches),
 					c.Guard.String(), c.Region, strings.Join(c.Endpoints, " "), c.Title}
 			})
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/demo"
+	"github.com/cellway/cellway/internal/demo/act"
 	"github.com/cellway/cellway/internal/demo/report"
 	"github.com/cellway/cellway/internal/demo/role"
 )
@@ -69,8 +70,11 @@ with this one, even if it is killed; then the next demo removes the folder.`,
 	f.IntVar(&cfg.Routers, "routers", 2, "how many routers, 1 to 8")
 	f.IntVar(&cfg.Tenants, "tenants", 2000, "how many tenants")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "draws the tenants' weights and requests")
-	complete(c, "script", "all", "none", "kill-cell", "hang-cell", "poison-tenant", "poison-tenant-hands", "noisy-tenant", "noisy-tenant-hands", "bad-deploy", "drain-undrain",
-		"control-plane-killed", "routers-restarted", "corrupt-map", "shared-fate")
+	scripts := []string{"all", "none"}
+	for _, x := range act.All() {
+		scripts = append(scripts, x.Name)
+	}
+	complete(c, "script", scripts...)
 	return c
 }
 

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cellway/cellway/internal/demo/act"
 )
 
 func TestDemoRefusesWhatItCannotPlayBeforeItStartsAnything(t *testing.T) {
@@ -27,6 +30,24 @@ func TestDemoRefusesWhatItCannotPlayBeforeItStartsAnything(t *testing.T) {
 				t.Errorf("it says %q, and prints %q", errs.String(), out.String())
 			}
 		})
+	}
+}
+
+func TestTheDemosHelpAndCompletionNameEachAct(t *testing.T) {
+	var help, words, errs bytes.Buffer
+	for args, out := range map[string]*bytes.Buffer{"cellway demo -h": &help, "cellway __complete demo --script ": &words} {
+		if code := run(t.Context(), strings.Split(args, " "), strings.NewReader(""), out, &errs); code != exitOK {
+			t.Fatalf("%s: exit code %d: %s", args, code, errs.String())
+		}
+	}
+	named := strings.FieldsFunc(help.String(), func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') })
+	for _, x := range act.All() {
+		if !slices.Contains(named, x.Name) {
+			t.Errorf("the help does not name %s", x.Name)
+		}
+		if !slices.Contains(strings.Split(words.String(), "\n"), x.Name) {
+			t.Errorf("%s is not completed in %q", x.Name, words.String())
+		}
 	}
 }
 

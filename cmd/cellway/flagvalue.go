@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	"github.com/cellway/cellway"
+	"github.com/spf13/pflag"
 )
+
+var _ pflag.Value = percent{}
 
 // percent is the value of a flag: a whole number of percent within bounds.
 type percent struct {

@@ -139,8 +139,8 @@ a key; ADDED and REMOVED are entries that came and went; BUCKETS have another ow
 // short is enough of a digest to tell it from others.
 func short(digest string) string { return digest[:min(12, len(digest))] }
 
-// version reads a version argument; "newest" is 0.
-func version(args []string, i int) (cellway.Version, error) {
+// versionArg reads a version argument; "newest" is 0.
+func versionArg(args []string, i int) (cellway.Version, error) {
 	if len(args) <= i || args[i] == "newest" {
 		return 0, nil
 	}
@@ -157,7 +157,7 @@ func (a *app) mapGet() *cobra.Command {
 		Use: "get [VERSION]", Short: "one version as a file, signatures and all", Args: atMost("VERSION"), ValidArgsFunction: first(a.completeVersions()),
 		Example: "  cellway map get --out fleet.map\n  cellway map get 1006081.7 --out - | cellway map verify --keyring keyring -",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := version(args, 0)
+			v, err := versionArg(args, 0)
 			if err != nil {
 				return err
 			}
@@ -195,7 +195,7 @@ func (a *app) mapExport() *cobra.Command {
 		Use: "export [VERSION]", Short: "one version in plain form, as JSON or YAML", Args: atMost("VERSION"), ValidArgsFunction: first(a.completeVersions()),
 		Example: "  cellway map export\n  cellway map export 1006081.7 -o yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := version(args, 0)
+			v, err := versionArg(args, 0)
 			if err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (a *app) openMap(cmd *cobra.Command, args []string) (routemap.Version, erro
 	if len(args) == 1 && args[0] == "-" {
 		return routemap.ReadArchive(a.in)
 	}
-	v, err := version(args, 0)
+	v, err := versionArg(args, 0)
 	if err != nil {
 		f, openErr := os.ReadFile(args[0])
 		if errors.Is(openErr, fs.ErrNotExist) {
@@ -301,11 +301,11 @@ func (a *app) mapDiff() *cobra.Command {
 		},
 		Example: "  cellway map diff 1006081.7\n  cellway map diff 1006081.7 1006081.9 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, err := version(args, 0)
+			from, err := versionArg(args, 0)
 			if err != nil {
 				return err
 			}
-			to, err := version(args, 1)
+			to, err := versionArg(args, 1)
 			if err != nil {
 				return err
 			}
@@ -336,7 +336,7 @@ one. What changed its owner since is left as it is, since the data is where it i
 all of that is listed. Nothing is admitted that is drained now.`,
 		Example: "  cellway map rollback 1006081.7 --dry-run\n  cellway map rollback 1006081.7 --reason 'wrong extractor'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := version(args, 0)
+			v, err := versionArg(args, 0)
 			if err != nil {
 				return err
 			}

@@ -42,8 +42,8 @@ const unconfirmed = "refused until a person confirms it; "
 // answer there already. err is the refusal with what is done all the same.
 func (a *app) reportGate(e *client.Error, err error) {
 	text := unconfirmed + "nothing has changed"
-	if some, ok := errors.AsType[partly](err); ok {
-		text = unconfirmed + some.done + " already"
+	if part, ok := errors.AsType[partly](err); ok {
+		text = unconfirmed + part.done + " already"
 	}
 	if !a.forPeople() {
 		f := failure{Code: e.Code, Error: text, Mend: a.again("--confirm", e.Digest)}

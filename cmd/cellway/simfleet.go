@@ -103,7 +103,7 @@ func (a *app) playFleet(c *cobra.Command, args []string, s fleetSim) error {
 // of plain content. What it is used for needs no signature.
 func (a *app) simMap(c *cobra.Command, args []string, file string) (*routemap.Map, error) {
 	if file == "" {
-		v, err := version(args, 0)
+		v, err := versionArg(args, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -83,10 +83,11 @@ func mismatched(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// health says how many of the requests that routers sent to a cell it answered.
+// health says how many of the requests for a cell it failed to answer; "" if
+// there were none.
 func (c overviewCell) health() string {
 	if c.Requests == 0 {
-		return "-"
+		return ""
 	}
 	return fmt.Sprintf("%d of %d", c.Failed, c.Requests)
 }

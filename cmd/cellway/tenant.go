@@ -335,7 +335,7 @@ All of them are looked up and shown first; if one does not exist, none is delete
 // that has it has all before it.
 func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Tenant) error {
 	all := []api.TenantChange{}
-	var outcome error
+	var failed error
 	for i, t := range tenants {
 		w := client.Write{DryRun: a.dryRun, Confirm: a.confirm, Reason: a.reason}
 		if i == len(tenants)-1 {
@@ -344,31 +344,34 @@ func (a *app) deleteAll(cmd *cobra.Command, cl *client.Client, tenants []api.Ten
 		w.Revision = t.Revision
 		out, err := cl.DeleteTenant(cmd.Context(), t.ID, w)
 		if err != nil {
-			outcome = err
-			if len(all) > 0 && !a.dryRun {
-				done := fmt.Sprintf("%d of %d are deleted", len(all), len(tenants))
-				outcome = partly{fmt.Errorf("%s; %w", done, err), done}
+			done := fmt.Sprintf("%d of %d are deleted", len(all), len(tenants))
+			switch failed = err; {
+			case a.dryRun:
+			case len(all) == 0:
+				failed = fmt.Errorf("%s; %w", done, err)
+			default:
+				failed = partly{fmt.Errorf("%s; %w", done, err), done}
 			}
 			break
 		}
 		all = append(all, out)
 		if a.forPeople() {
-			outcome = errors.Join(outcome, a.tellTenantChange(cmd.Context(), cl, out, i < len(tenants)-1))
+			failed = errors.Join(failed, a.tellTenantChange(cmd.Context(), cl, out, i < len(tenants)-1))
 		} else {
-			outcome = errors.Join(outcome, behind(out.Change))
+			failed = errors.Join(failed, behind(out.Change))
 		}
 	}
 	if a.forPeople() {
-		return outcome
+		return failed
 	}
-	refused, _ := errors.AsType[*client.Error](outcome)
+	refused, _ := errors.AsType[*client.Error](failed)
 	switch asks := refused != nil && refused.Code == api.CodeGate; {
 	case asks && len(all) == 0:
-		return outcome // it is told by itself
+		return failed // it is told by itself
 	case asks:
-		return errors.Join(a.show(partDeleted{all, a.refusal(refused)}, nil), outcome)
+		return errors.Join(a.show(partDeleted{all, a.refusal(refused)}, nil), failed)
 	}
-	return errors.Join(a.show(all, nil), outcome)
+	return errors.Join(a.show(all, nil), failed)
 }
 
 // A partDeleted is what became of a deletion of several tenants when one of them

@@ -145,38 +145,6 @@ func (a *app) createToken(ctx context.Context, cl *client.Client, in api.TokenCr
 	return a.show(t.Token, func() { fmt.Fprintf(a.out, "token %s for %s (%s) is in %s\n", t.ID, t.Name, t.Role, out) })
 }
 
-func (a *app) tokenDelete() *cobra.Command {
-	c := a.asking(&cobra.Command{
-		Use: "delete TOKEN", SuggestFor: []string{"remove", "rm", "revoke"}, Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
-		Example: "  cellway token delete 6xacmbm7jw6i",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			text := args[0]
-			for t, err := range cl.Tokens(cmd.Context()) {
-				if err != nil {
-					return err
-				}
-				if t.ID == args[0] {
-					text = fmt.Sprintf("%s of %s (%s)", t.ID, t.Name, t.Role)
-				}
-			}
-			if err := a.sure(func() { fmt.Fprintf(a.err, "this ends token %s at once\n", text) }, args[0]); err != nil {
-				return err
-			}
-			if err := cl.DeleteToken(cmd.Context(), args[0], client.Write{DryRun: a.dryRun, Reason: a.reason}); err != nil {
-				return err
-			}
-			return a.gone(args[0], "token "+text+" deleted")
-		},
-	})
-	c.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
-	c.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
-	return c
-}
-
 // routersWithoutToken returns the live routers if nobody needs a token yet, so
 // that none of them can have one: the first token shuts them out. What can't be
 // read is nobody, since this only warns.
@@ -216,4 +184,36 @@ type tokenTry struct {
 	Role      string    `json:"role"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	DryRun    bool      `json:"dry_run"`
+}
+
+func (a *app) tokenDelete() *cobra.Command {
+	c := a.asking(&cobra.Command{
+		Use: "delete TOKEN", SuggestFor: []string{"remove", "rm", "revoke"}, Short: "end a token at once", Args: exactly("TOKEN"), ValidArgsFunction: first(a.completeTokens()),
+		Example: "  cellway token delete 6xacmbm7jw6i",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			text := args[0]
+			for t, err := range cl.Tokens(cmd.Context()) {
+				if err != nil {
+					return err
+				}
+				if t.ID == args[0] {
+					text = fmt.Sprintf("%s of %s (%s)", t.ID, t.Name, t.Role)
+				}
+			}
+			if err := a.sure(func() { fmt.Fprintf(a.err, "this ends token %s at once\n", text) }, args[0]); err != nil {
+				return err
+			}
+			if err := cl.DeleteToken(cmd.Context(), args[0], client.Write{DryRun: a.dryRun, Reason: a.reason}); err != nil {
+				return err
+			}
+			return a.gone(args[0], "token "+text+" deleted")
+		},
+	})
+	c.Flags().StringVar(&a.reason, "reason", "", "why, for the journal")
+	c.Flags().BoolVar(&a.dryRun, "dry-run", false, "check everything and change nothing")
+	return c
 }

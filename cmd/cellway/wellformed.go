@@ -38,8 +38,6 @@ func wellFormed(names, args []string) error {
 	return nil
 }
 
-var _ pflag.Value = percent{}
-
 // oneOf refuses a value that is not among those.
 func oneOf(flag, value string, values ...string) error {
 	if slices.Contains(values, value) {
@@ -51,9 +49,9 @@ func oneOf(flag, value string, values ...string) error {
 // saysWhat finds a command that is to change a record, and says nothing of it.
 func saysWhat(c *cobra.Command) error {
 	how := []string{"dry-run", "reason", "confirm", "wait", "timeout"}
-	some := false
-	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { some = some || f.Changed && !slices.Contains(how, f.Name) })
-	if some {
+	named := false
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { named = named || f.Changed && !slices.Contains(how, f.Name) })
+	if named {
 		return nil
 	}
 	return usage("say what to change; %s -h lists the settings", c.CommandPath())
