@@ -351,3 +351,24 @@ func TestSlowOrdersKeepTheWorkersPlaces(t *testing.T) {
 		t.Errorf("afterwards: %d", status)
 	}
 }
+
+// The workers of a cell start together, and each makes the book if there is none.
+func TestManyWhoOpenANewBookAtOnceAllGetIt(t *testing.T) {
+	for range 10 {
+		path := filepath.Join(t.TempDir(), "orders.db")
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				s, err := OpenStore(t.Context(), path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}

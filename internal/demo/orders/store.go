@@ -11,7 +11,8 @@ import (
 
 	"github.com/cellway/cellway"
 
-	_ "modernc.org/sqlite" // the driver registers itself under "sqlite"
+	"modernc.org/sqlite" // the driver registers itself under "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // An Order is one row of the order book.
@@ -57,7 +58,7 @@ func OpenStore(ctx context.Context, path string) (*Store, error) {
 		return nil, fmt.Errorf("open order book %s: %w", path, err)
 	}
 	write.SetMaxOpenConns(1)
-	if _, err := write.ExecContext(ctx, schema); err != nil {
+	if err := prepare(ctx, write); err != nil {
 		write.Close()
 		return nil, fmt.Errorf("open order book %s: %w", path, err)
 	}
@@ -69,6 +70,29 @@ func OpenStore(ctx context.Context, path string) (*Store, error) {
 	read.SetMaxOpenConns(4)
 	read.SetMaxIdleConns(4)
 	return &Store{write: write, read: read}, nil
+}
+
+// openWithin is how long a book may be locked by others who open it.
+const openWithin = 5 * time.Second
+
+// prepare brings a new file into shape. SQLite does not wait for a lock where it
+// makes a file one with a log beside it, however long it may wait elsewhere, and
+// all workers of a cell open its book at once.
+func prepare(ctx context.Context, db *sql.DB) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for begun := time.Now(); ; {
+		_, err := db.ExecContext(ctx, schema)
+		locked, ok := errors.AsType[*sqlite.Error](err)
+		if !ok || locked.Code()&0xff != sqlite3.SQLITE_BUSY || time.Since(begun) >= openWithin {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
 }
 
 // Close closes the file.
