@@ -32,7 +32,7 @@ var alarmMends = map[string]string{
 	"router_missing":     "look at its machine; if it will not come back: cellway router forget NAME",
 	"cell_failing":       "look at the cell's processes and network; to keep its tenants from waiting: cellway drain NAME",
 	"cell_mismatch":      "the addresses of cellway cell show NAME must lead to that cell, and its guard must be told that it is NAME",
-	"router_locked_out":  "give the router at NAME a token in its source-token: cellway token create --role router",
+	"router_locked_out":  "give the router at NAME a token in its source-token: cellway token create --role router --name NAME",
 	"no_router":          "look at the routers' machines and network: cellway router list",
 }
 
@@ -68,6 +68,7 @@ func (a *app) alarmsCommand() *cobra.Command {
 			}
 			now := time.Now()
 			t := newTable("alarm", "subject", "since", "message", "mend")
+			t.wrap = []string{"message", "mend"}
 			all, err := client.All(cl.Alarms(cmd.Context()))
 			if err != nil {
 				return err

@@ -18,6 +18,7 @@ type table struct {
 	rows [][]string
 	tint func(row []string, column int) string // ANSI code, "" for none
 	wide []string                              // headings that only a wide look has
+	wrap []string                              // headings whose cells are never cut: they go on below
 }
 
 // A look is how a table is written.
@@ -34,14 +35,16 @@ func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 // A layout is the columns of a table that are shown, with their widths.
 type layout struct {
 	keep  []bool
+	wrap  []bool
 	width []int
 	last  int // column
 }
 
 // layout measures the rows. If all, columns without a fact are kept.
 func (t *table) layout(l look, all bool) layout {
-	out := layout{keep: make([]bool, len(t.head)), width: make([]int, len(t.head))}
+	out := layout{keep: make([]bool, len(t.head)), wrap: make([]bool, len(t.head)), width: make([]int, len(t.head))}
 	for i, h := range t.head {
+		out.wrap[i] = slices.Contains(t.wrap, h)
 		out.width[i] = utf8.RuneCountInString(h)
 		out.keep[i] = all || len(t.rows) == 0
 		for _, r := range t.rows {
@@ -87,6 +90,36 @@ func (l *layout) fit(most int) {
 
 // line writes a row; code is the colour of a column.
 func (l layout) line(w io.Writer, cells []string, code func(i int) string) {
+	below := make([]string, len(cells))
+	cells = slices.Clone(cells)
+	for i, c := range cells {
+		if l.keep[i] && l.wrap[i] && utf8.RuneCountInString(c) > l.width[i] {
+			cells[i], below[i] = parted(c, l.width[i])
+		}
+	}
+	l.oneLine(w, cells, code)
+	if slices.ContainsFunc(below, func(c string) bool { return c != "" }) {
+		l.line(w, below, code)
+	}
+}
+
+// parted parts c, which is longer, after at most width characters: between words,
+// or after what parts a word, where that leaves no half of the line empty.
+func parted(c string, width int) (head, rest string) {
+	all := []rune(c)
+	at := width
+	for i, in := width, 0; i > width/2 && in != ' '; i-- {
+		switch {
+		case all[i] == ' ':
+			at, in = i, ' '
+		case in == 0 && strings.ContainsRune(",/=", all[i-1]):
+			at, in = i, ','
+		}
+	}
+	return strings.TrimRight(string(all[:at]), " "), strings.TrimLeft(string(all[at:]), " ")
+}
+
+func (l layout) oneLine(w io.Writer, cells []string, code func(i int) string) {
 	var b strings.Builder
 	for i, c := range cells {
 		if !l.keep[i] {

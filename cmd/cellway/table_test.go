@@ -57,6 +57,35 @@ func TestATableFitsItsTerminalUnlessItIsWide(t *testing.T) {
 	}
 }
 
+// What a person acts on is never cut: it goes on below.
+func TestATableWrapsWhatMustBeWhole(t *testing.T) {
+	table := newTable("what", "from", "to")
+	table.wrap = []string{"from", "to"}
+	from := "active, admit 100 %, guard identity, http://127.0.0.1:9001"
+	table.row("cell", from, strings.ReplaceAll(from, "9001", "8081"))
+	table.row("short", "a", "b")
+	var out strings.Builder
+	table.write(&out, look{width: 60})
+	want := `WHAT   FROM                        TO
+cell   active, admit 100 %, guard  active, admit 100 %,
+       identity, http://           guard identity,
+       127.0.0.1:9001              http://127.0.0.1:8081
+short  a                           b
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	for _, tt := range []struct {
+		text       string
+		width      int
+		head, rest string
+	}{{"one two three", 8, "one two", "three"}, {"onetwothree", 4, "onet", "wothree"}, {"http://a/b/c", 9, "http://a/", "b/c"}, {"ä ö ü", 3, "ä ö", "ü"}} {
+		if head, rest := parted(tt.text, tt.width); head != tt.head || rest != tt.rest {
+			t.Errorf("%q in %d: %q and %q", tt.text, tt.width, head, rest)
+		}
+	}
+}
+
 func TestAFollowedTableHasOneHeadingAndKeepsItsColumns(t *testing.T) {
 	table := newTable("number", "who", "reason")
 	var out strings.Builder
