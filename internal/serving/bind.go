@@ -14,7 +14,7 @@ type Listener struct {
 
 // Bind listens on addresses in cleartext and over TLS, as stages, so that an
 // address that is taken ends the start. Errors name the settings listen and
-// listen-tls.
+// listen-tls, and the flag that mends them.
 func (s *Stages) Bind(clear, secure []string) (all []Listener, err error) {
 	for _, one := range []struct {
 		key   string
@@ -24,7 +24,7 @@ func (s *Stages) Bind(clear, secure []string) (all []Listener, err error) {
 		for _, addr := range one.addrs {
 			l, err := net.Listen("tcp", addr)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", one.key, err)
+				return nil, unbound(one.key, err)
 			}
 			s.Push("listener "+addr, Closing(l))
 			all = append(all, Listener{l, one.tls})
@@ -37,10 +37,15 @@ func (s *Stages) Bind(clear, secure []string) (all []Listener, err error) {
 func (s *Stages) BindAdmin(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("admin: %w", err)
+		return nil, unbound("admin", err)
 	}
 	s.Push("admin listener", Closing(l))
 	return l, nil
+}
+
+// unbound is the error of an address that can't be listened at.
+func unbound(key string, err error) error {
+	return fmt.Errorf("%s: %w; --%s names another address", key, err, key)
 }
 
 // Addresses are those of listeners as they were bound, with their scheme.
