@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -226,7 +225,7 @@ every rule. The map is a file as cellway map get writes it, "-" for standard inp
 version of the control plane; without an argument, the newest.`,
 		Example: "  cellway map verify --keyring keyring\n  cellway map verify --keyring keyring fleet.map",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(keys)
+			text, err := readFile(cmd.Context(), keys)
 			if err != nil {
 				return fmt.Errorf("keyring: %w", err)
 			}
@@ -274,7 +273,7 @@ func (a *app) openMap(cmd *cobra.Command, args []string) (routemap.Version, erro
 	}
 	v, err := versionArg(args, 0)
 	if err != nil {
-		f, openErr := os.ReadFile(args[0])
+		f, openErr := readFile(cmd.Context(), args[0])
 		if errors.Is(openErr, fs.ErrNotExist) {
 			return routemap.Version{}, fmt.Errorf("%s is neither a file nor a version: %w", args[0], cellway.ErrNotFound)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -117,7 +116,7 @@ func (a *app) simMap(c *cobra.Command, args []string, file string) (*routemap.Ma
 		}
 		return routemap.Build(content, 1)
 	}
-	text, err := a.simFile(file)
+	text, err := a.simFile(c.Context(), file)
 	if err != nil {
 		return nil, err
 	}
@@ -174,11 +173,11 @@ func (a *app) model(ctx context.Context, m *routemap.Map, s fleetSim, run sim.Ru
 }
 
 // simFile reads a file, or standard input.
-func (a *app) simFile(file string) ([]byte, error) {
+func (a *app) simFile(ctx context.Context, file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(a.in)
+		return a.readIn(ctx)
 	}
-	text, err := os.ReadFile(file)
+	text, err := readFile(ctx, file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("there is no file %s: %w", file, cellway.ErrNotFound)
 	}
