@@ -65,12 +65,15 @@ func ParseWorkers(b []byte) (*Workers, error) {
 }
 
 // NewWorkers returns a list of the workers of cfg, with their endpoints by id. The
-// error wraps [cellway.ErrInvalid] if one has no endpoint, or that of another, and
-// if [shuffle.NewSnapshot] refuses cfg.
+// error wraps [cellway.ErrInvalid] if one has no endpoint, or that of another, or
+// its id, and if [shuffle.NewSnapshot] refuses cfg.
 func NewWorkers(cfg shuffle.Config, endpoints map[string]string) (*Workers, error) {
 	w := &Workers{endpoints: make(map[string]*url.URL, len(cfg.Workers))}
 	taken := make(map[string]string, len(cfg.Workers))
 	for _, one := range cfg.Workers {
+		if w.endpoints[one.ID] != nil {
+			return nil, fmt.Errorf("worker %q: %w: the list has this id twice; give each worker its own", one.ID, cellway.ErrInvalid)
+		}
 		u, err := cellway.ParseEndpoint(endpoints[one.ID])
 		if err != nil {
 			return nil, fmt.Errorf("worker %q: %w: endpoint: %w", one.ID, cellway.ErrInvalid, err)

@@ -34,6 +34,19 @@ func TestParseWorkersRefuses(t *testing.T) {
 	}
 }
 
+// The message names what is there twice, and nothing that is not.
+func TestParseWorkersSaysWhatIsThereTwice(t *testing.T) {
+	for list, want := range map[string]string{
+		`{"size":1,"workers":[{"id":"a","endpoint":"http://h:1"},{"id":"a","endpoint":"http://h:2"}]}`: `worker "a": invalid: the list has this id twice; give each worker its own`,
+		`{"size":1,"workers":[{"id":"a","endpoint":"http://h:1"},{"id":"a","endpoint":"http://h:1"}]}`: `worker "a": invalid: the list has this id twice; give each worker its own`,
+		`{"size":1,"workers":[{"id":"a","endpoint":"http://h:1"},{"id":"b","endpoint":"http://h:1"}]}`: `worker "b": invalid: "a" has the endpoint http://h:1 too; give each its own`,
+	} {
+		if _, err := ParseWorkers([]byte(list)); err == nil || err.Error() != want {
+			t.Errorf("%s\ngot  %v\nwant %s", list, err, want)
+		}
+	}
+}
+
 func TestVersioned(t *testing.T) {
 	var versions []any
 	for _, list := range []string{three, moved, two} {
