@@ -75,6 +75,7 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	cfg.Probe = cfg.Probe.filled()
 	cfg.Canary = cfg.Canary.filled(cfg.Probe)
+	cfg.Workers.Noun = "worker" // the log's "cell" is the gateway's own
 	pools, err := engine.New(cfg.Workers)
 	if err != nil {
 		return nil, fmt.Errorf("gateway of %s: workers: %w", cfg.Cell, err)

@@ -47,6 +47,11 @@ type Config struct {
 	// Log is for events of cells and endpoints, never for requests. If nil,
 	// nothing is logged.
 	Log *slog.Logger
+
+	// Noun is what the log calls that which a pool leads to, in messages and as
+	// the name of the attribute with its id. If empty, "cell"; a gateway's is
+	// always "worker".
+	Noun string
 }
 
 // Limits bound what one cell may hold of this router. A router that has to
@@ -146,6 +151,9 @@ func newSettings(c Config) *settings {
 	c.ResolveEvery = or(c.ResolveEvery, 10*time.Second)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	if c.Noun == "" {
+		c.Noun = "cell"
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -50,7 +50,7 @@ func (p *Pool) update(names []string) bool {
 		}
 		e, err := newEndpoint(p, n)
 		if err != nil {
-			p.all.cfg.Log.Error("endpoint left out", "cell", p.id, "endpoint", n, "error", err)
+			p.all.cfg.Log.Error("endpoint left out", p.all.cfg.Noun, p.id, "endpoint", n, "error", err)
 			continue
 		}
 		now = append(now, e)
@@ -106,7 +106,7 @@ func (p *Pool) connected(e *endpoint) {
 		p.log("endpoint connects again", e)
 	}
 	if p.breaker.connected() {
-		p.log("cell connects again", nil)
+		p.log(p.all.cfg.Noun+" connects again", nil)
 	}
 }
 
@@ -114,7 +114,7 @@ func (p *Pool) connected(e *endpoint) {
 func (p *Pool) connectFailed(e *endpoint, err error) {
 	now := time.Now()
 	if e.breaker.connectFailed(now, true) {
-		p.all.cfg.Log.Warn("endpoint left alone for a while", "cell", p.id, "endpoint", e.name, "error", err)
+		p.all.cfg.Log.Warn("endpoint left alone for a while", p.all.cfg.Noun, p.id, "endpoint", e.name, "error", err)
 	}
 	down := true
 	for _, other := range *p.endpoints.Load() {
@@ -124,7 +124,7 @@ func (p *Pool) connectFailed(e *endpoint, err error) {
 		}
 	}
 	if p.breaker.connectFailed(now, down) {
-		p.all.cfg.Log.Error("cell left alone for a while: nothing connects", "cell", p.id, "error", err)
+		p.all.cfg.Log.Error(p.all.cfg.Noun+" left alone for a while: nothing connects", p.all.cfg.Noun, p.id, "error", err)
 	}
 }
 
@@ -134,7 +134,7 @@ func (p *Pool) answered(e *endpoint) {
 		p.log("endpoint answers again", e)
 	}
 	if p.breaker.head() {
-		p.log("cell answers again", nil)
+		p.log(p.all.cfg.Noun+" answers again", nil)
 	}
 }
 
@@ -142,19 +142,19 @@ func (p *Pool) answered(e *endpoint) {
 func (p *Pool) timedOut(e *endpoint, tenant cellway.TenantID) {
 	now := time.Now()
 	if e.breaker.timedOut(now, tenant) {
-		p.all.cfg.Log.Warn("endpoint left alone for a while: no answers", "cell", p.id, "endpoint", e.name)
+		p.all.cfg.Log.Warn("endpoint left alone for a while: no answers", p.all.cfg.Noun, p.id, "endpoint", e.name)
 	}
 	if p.breaker.timedOut(now, tenant) {
-		p.all.cfg.Log.Error("cell left alone for a while: no answers", "cell", p.id)
+		p.all.cfg.Log.Error(p.all.cfg.Noun+" left alone for a while: no answers", p.all.cfg.Noun, p.id)
 	}
 }
 
 func (p *Pool) log(msg string, e *endpoint) {
 	if e == nil {
-		p.all.cfg.Log.Info(msg, "cell", p.id)
+		p.all.cfg.Log.Info(msg, p.all.cfg.Noun, p.id)
 		return
 	}
-	p.all.cfg.Log.Info(msg, "cell", p.id, "endpoint", e.name)
+	p.all.cfg.Log.Info(msg, p.all.cfg.Noun, p.id, "endpoint", e.name)
 }
 
 // Stats returns the pool's figures.

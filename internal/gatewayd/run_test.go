@@ -91,6 +91,34 @@ func TestACrashedWorkerCostsNobodyAnAnswer(t *testing.T) {
 	}
 }
 
+// The log says of a worker that it is one, and names the cell once: readers of
+// JSON keep but one of two attributes of a name.
+func TestTheLogTellsWorkersFromTheCell(t *testing.T) {
+	c := newCell(t, 1, 1)
+	p := c.start(c.args()...)
+	c.worker("w1").down()
+	p.get(p.listen[0]+"/", "acme")
+	var line struct {
+		Cell, Worker string
+	}
+	p.log.await(t, "endpoint left alone for a while", &line)
+	if line.Cell != "cell-001" || line.Worker != "w1" {
+		t.Errorf("cell %q, worker %q", line.Cell, line.Worker)
+	}
+	p.eventually("the worker to be left alone", func() error {
+		p.get(p.listen[0]+"/", "acme")
+		if !strings.Contains(p.log.String(), `"msg":"worker left alone for a while: nothing connects"`) {
+			return errNotYet
+		}
+		return nil
+	})
+	for text := range strings.Lines(p.log.String()) {
+		if strings.Count(text, `"cell":`) > 1 || strings.Contains(text, `"msg":"cell `) {
+			t.Errorf("the log speaks of the worker as of a cell: %s", text)
+		}
+	}
+}
+
 // A new list changes hands by one member for each worker that comes, while
 // requests go on; a bad list changes nothing.
 func TestAListIsFollowedWhileRequestsGoOn(t *testing.T) {
