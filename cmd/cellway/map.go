@@ -269,7 +269,11 @@ version of the control plane; without an argument, the newest.`,
 // openMap reads a map from a file, standard input, or the control plane.
 func (a *app) openMap(cmd *cobra.Command, args []string) (routemap.Version, error) {
 	if len(args) == 1 && args[0] == "-" {
-		return routemap.ReadArchive(a.in)
+		b, err := a.readIn(cmd.Context())
+		if err != nil {
+			return routemap.Version{}, err
+		}
+		return routemap.ReadArchive(bytes.NewReader(b))
 	}
 	v, err := versionArg(args, 0)
 	if err != nil {

@@ -52,6 +52,7 @@ type overviewCell struct {
 	Requests   int64 `json:"requests"`
 	Failed     int64 `json:"failed"`        // without an answer of the cell
 	Mismatches int64 `json:"mismatches"`    // refused for good by the cell's guard
+	Status5xx  int64 `json:"status_5xx"`    // answered with a 5xx by the cell, or by a gateway before it
 	Open       int   `json:"breakers_open"` // of routers; probing ones too
 	Routers    int   `json:"routers"`       // that know the cell
 }
@@ -61,6 +62,7 @@ func (c *overviewCell) add(t api.CellTraffic) {
 	c.Requests += t.Requests
 	c.Failed += t.TransportFailures + t.RefusedOpen
 	c.Mismatches += t.Mismatches
+	c.Status5xx += t.Status5xx
 	c.Routers++
 	if t.Breaker != "" && t.Breaker != "closed" {
 		c.Open++
@@ -75,8 +77,8 @@ func (c overviewCell) breaker() string {
 	return fmt.Sprintf("open at %d of %d", c.Open, c.Routers)
 }
 
-// mismatched says how many requests a guard refused for good; "" for none.
-func mismatched(n int64) string {
+// unlessZero is n; "" for 0.
+func unlessZero(n int64) string {
 	if n == 0 {
 		return ""
 	}
@@ -94,7 +96,7 @@ func (c overviewCell) health() string {
 
 // plain reports whether there is nothing to say of a cell.
 func (c overviewCell) plain() bool {
-	return c.State == cellway.CellActive && c.Admit == 100 && c.Failed == 0 && c.Mismatches == 0 && c.Open == 0
+	return c.State == cellway.CellActive && c.Admit == 100 && c.Failed == 0 && c.Mismatches == 0 && c.Status5xx == 0 && c.Open == 0
 }
 
 // mostPlain is how many cells a glance takes in; beyond that only those are
@@ -215,10 +217,10 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	shown := slices.DeleteFunc(slices.Clone(o.Cells), func(c overviewCell) bool { return len(o.Cells) > mostPlain && c.plain() })
 	if len(shown) > 0 {
 		fmt.Fprintln(a.out)
-		t := newTable("cell", "state", "admit", "", "tenants", "buckets", "failed", "breaker", "mismatches")
+		t := newTable("cell", "state", "admit", "", "tenants", "buckets", "failed", "5xx", "breaker", "mismatches")
 		t.tint = tintState(1, 2)
 		for _, c := range shown {
-			t.row(string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), admitBar(c), fmt.Sprint(c.Tenants), fmt.Sprint(c.Buckets), c.health(), c.breaker(), mismatched(c.Mismatches))
+			t.row(string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), admitBar(c), fmt.Sprint(c.Tenants), fmt.Sprint(c.Buckets), c.health(), unlessZero(c.Status5xx), c.breaker(), unlessZero(c.Mismatches))
 		}
 		t.write(a.out, l)
 		if rest := len(o.Cells) - len(shown); rest > 0 {
