@@ -32,7 +32,7 @@ var alarmMends = map[string]string{
 	"router_missing":     "look at its machine; if it will not come back: cellway router forget NAME",
 	"cell_failing":       "look at the cell's processes and network; to keep its tenants from waiting: cellway drain NAME",
 	"cell_mismatch":      "the addresses of cellway cell show NAME must lead to that cell, and its guard must be told that it is NAME",
-	"router_locked_out":  "give the router at NAME a token in its source-token: cellway token create --role router --name NAME",
+	"router_locked_out":  "give the router at NAME a token in its source-token: cellway token create --role router --name ROUTER",
 	"no_router":          "look at the routers' machines and network: cellway router list",
 }
 
