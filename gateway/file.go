@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/regular"
 )
 
@@ -27,9 +28,9 @@ type FileConfig struct {
 // makes useful ones.
 type File struct {
 	kept
-	cfg     FileConfig
-	last    []byte // what the current list was read from; of Run alone
-	failure string // of the last reading; of Run alone
+	cfg   FileConfig
+	last  []byte // what the current list was read from; of Run alone
+	empty bool   // the file was, at the last reading; of Run alone
 }
 
 // OpenFile reads the list for the first time. There is no last good one yet, so
@@ -48,8 +49,9 @@ func OpenFile(cfg FileConfig) (*File, error) {
 	return f, nil
 }
 
-// Run reads the file again and again until ctx ends, and returns nil. Call it
-// once.
+// Run reads the file again and again until ctx ends, and returns nil. A file that
+// is empty is read once more before that is a failure, as one that is written in
+// place is so for a moment. Call it once.
 func (f *File) Run(ctx context.Context) error {
 	tick := time.NewTicker(f.cfg.Every)
 	defer tick.Stop()
@@ -59,14 +61,16 @@ func (f *File) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		before := f.Current()
+		before, was := f.Current(), f.empty
 		err := f.read()
-		switch now := f.Current(); {
-		case err != nil && err.Error() != f.failure:
-			f.failure = err.Error()
+		if f.empty && !was {
+			continue // perhaps it is being written just now
+		}
+		now := f.Current()
+		if err != nil && f.failed(err) {
 			f.cfg.Log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
-		case err == nil && (now != before || f.failure != ""):
-			f.failure = ""
+		}
+		if err == nil && (f.looked() || now != before) {
 			f.cfg.Log.InfoContext(ctx, "list of workers in use", slog.String("version", now.Hands().Version()))
 		}
 	}
@@ -75,8 +79,12 @@ func (f *File) Run(ctx context.Context) error {
 // read takes over what the file holds, if that is good and new.
 func (f *File) read() error {
 	b, err := regular.Read(f.cfg.Path, MaxList)
+	f.empty = err == nil && len(bytes.TrimSpace(b)) == 0
 	if err != nil {
 		return fmt.Errorf("read list of workers: %w", err)
+	}
+	if f.empty {
+		return fmt.Errorf("%s: list of workers: %w: the file is empty; rename a whole one into its place", f.cfg.Path, cellway.ErrInvalid)
 	}
 	if f.Current() != nil && bytes.Equal(b, f.last) {
 		return nil

@@ -15,8 +15,6 @@ type poll struct {
 	every  time.Duration
 	log    *slog.Logger
 	ask    func(ctx context.Context) (*Workers, error) // nil, nil: nothing new
-
-	failure string // of the last time; of Run alone
 }
 
 // begin loads what is kept on disk. That it can't be read is no reason not to
@@ -61,13 +59,11 @@ func (p *poll) turn(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		if err.Error() != p.failure {
-			p.failure = err.Error()
+		if p.failed(err) {
 			p.log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
 		}
 		return
-	case p.failure != "":
-		p.failure = ""
+	case p.looked():
 		p.log.InfoContext(ctx, "list of workers to be had again")
 	}
 	if w == nil {

@@ -32,6 +32,9 @@ type Stats struct {
 	Swaps    uint64    // lists taken into use
 	Stopping bool
 
+	ListError error     // why the source keeps an older list, or has none; nil if it doesn't
+	ListSince time.Time // since when; zero without an error
+
 	InFlight int64 // requests served now, tunnels excepted
 	Tunnels  int64 // upgraded connections now
 
@@ -174,6 +177,7 @@ func (gw *Gateway) Stats() Stats {
 		Limited: gw.limiter.limited.Look(100), Loads: gw.loads.Look(100),
 		Added: gw.added.Look(), AccessLogDropped: gw.lines.Dropped(),
 	}
+	s.ListError, s.ListSince = gw.cfg.Source.Failure()
 	for i := range gw.codes {
 		if n := gw.codes[i].Load(); n > 0 {
 			s.Requests = append(s.Requests, CodeCount{outcomes[i], n})

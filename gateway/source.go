@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // A Source has the list of a cell's workers. Its methods may be called at any time
@@ -14,6 +15,9 @@ type Source interface {
 	// Changed returns a channel that is closed when Current may return another
 	// list than at the time of this call.
 	Changed() <-chan struct{}
+	// Failure returns why the source's last look for a list brought none that is
+	// good, and since when that has been so; nil and the zero time if it did.
+	Failure() (err error, since time.Time)
 	// Run keeps the list current until ctx ends, and returns nil then. It is
 	// called once; [Gateway.Run] does.
 	Run(ctx context.Context) error
@@ -24,6 +28,8 @@ type kept struct {
 	mu      sync.Mutex
 	workers *Workers
 	changed chan struct{} // nil: nobody has asked
+	err     error         // of the last look for a list
+	since   time.Time     // of err and those before it without a good look between them
 }
 
 // Current is [Source].Current.
@@ -41,6 +47,35 @@ func (k *kept) Changed() <-chan struct{} {
 		k.changed = make(chan struct{})
 	}
 	return k.changed
+}
+
+// Failure is [Source].Failure.
+func (k *kept) Failure() (err error, since time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err, k.since
+}
+
+// failed takes in that a look for a list ended with err, and reports whether it
+// is news.
+func (k *kept) failed(err error) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.err
+	if k.err = err; before == nil {
+		k.since = time.Now()
+	}
+	return before == nil || before.Error() != err.Error()
+}
+
+// looked takes in that a look for a list went well, and reports whether the one
+// before had failed.
+func (k *kept) looked() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.err
+	k.err, k.since = nil, time.Time{}
+	return before != nil
 }
 
 // put makes w the list.

@@ -88,9 +88,28 @@ func TestWhole(t *testing.T) {
 		go func() { done <- f.Run(ctx) }()
 
 		good := f.Current()
+		failing := func() bool { err, _ := f.Failure(); return err != nil }
+		write("")
+		if f.Current() != good || failing() {
+			t.Error("a file that may be about to be written is no failure yet")
+		}
+		began := time.Now()
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		if err, since := f.Failure(); !errors.Is(err, cellway.ErrInvalid) || since.Before(began) || since.After(time.Now()) {
+			t.Errorf("a file that stays empty: %v since %v", err, since)
+		}
+		_, first := f.Failure()
 		write(three[:40])
 		if f.Current() != good {
 			t.Error("half a list replaced a good one")
+		}
+		if err, since := f.Failure(); !errors.Is(err, cellway.ErrInvalid) || !since.Equal(first) {
+			t.Errorf("half a list: %v since %v, want since %v", err, since, first)
+		}
+		write(three)
+		if f.Current() != good || failing() {
+			t.Error("the good list is back, and still a failure")
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
@@ -99,6 +118,9 @@ func TestWhole(t *testing.T) {
 		synctest.Wait()
 		if f.Current() != good {
 			t.Error("a file that went away took the good list with it")
+		}
+		if !failing() {
+			t.Error("a file that went away is no failure")
 		}
 		write(moved)
 		if got := f.Current().Endpoint("a").Host; got != "127.0.0.1:9" {

@@ -18,8 +18,8 @@ const adminIndex = `cellway-gateway
 /livez    the process runs
 /readyz   there is a list of workers, and the gateway is not stopping
 /hands    the workers, how they are, and the version of the hands, as JSON
-          /hands?tenant=TENANT: the tenant's hand too, in its order;
-          tenant may be there more than once`
+          /hands?tenant=TENANT: the tenant's hand too, in its order, in which
+          retries go on; tenant may be there more than once`
 
 // A Status is what GET /hands answers.
 type Status struct {
@@ -27,6 +27,7 @@ type Status struct {
 	Version string         `json:"version"`           // of the hands
 	Seq     uint64         `json:"seq"`               // rises by one with each change of the hands since the start
 	Since   *time.Time     `json:"since"`             // when the list was taken into use; null without one
+	Failing *ListFailing   `json:"list_failing"`      // null if the last look for a list brought a good one
 	Size    int            `json:"size"`              // of a hand, for tenants without a size of their own
 	Workers []WorkerStatus `json:"workers"`           // by id
 	Tenants []TenantStatus `json:"tenants,omitempty"` // those that were named
@@ -43,6 +44,12 @@ type GatewayStatus struct {
 	Ready     bool           `json:"ready"`
 	InFlight  int64          `json:"in_flight"`
 	Tunnels   int64          `json:"tunnels"`
+}
+
+// A ListFailing says why an older list is in use, or none.
+type ListFailing struct {
+	Error string    `json:"error"` // of the last look for a list
+	Since time.Time `json:"since"` // of the first look that failed
 }
 
 // A WorkerStatus says how a worker of the list is.
@@ -112,6 +119,9 @@ func (d *daemon) status() Status {
 	}
 	if !st.Swapped.IsZero() {
 		s.Since = &st.Swapped
+	}
+	if st.ListError != nil {
+		s.Failing = &ListFailing{st.ListError.Error(), st.ListSince}
 	}
 	for _, one := range st.Workers {
 		attempts, failed := uint64(0), uint64(0)

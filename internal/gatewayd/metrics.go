@@ -29,6 +29,7 @@ func metrics() []telemetry.Metric {
 		gauge("hand_size", "Workers in a hand, for tenants without a size of their own."),
 		gauge("list_swapped_timestamp_seconds", "When the list of workers came into use."),
 		counter("list_swaps_total", "Lists of workers that came into use."),
+		gauge("list_failing", "1 if the list of workers could not be had again, or breaks a rule; the last good one stays in use."),
 
 		// Requests.
 		counter("requests_total", "Requests, by what became of them: answered by a worker, or the code of the gateway's own answer.", "outcome"),
@@ -85,6 +86,7 @@ func (d *daemon) figures(f *telemetry.Figures) {
 	}
 	f.Time("cellway_gateway_list_swapped_timestamp_seconds", st.Swapped)
 	f.Count("cellway_gateway_list_swaps_total", st.Swaps)
+	f.Bool("cellway_gateway_list_failing", st.ListError != nil)
 	d.requestFigures(f, st)
 	workerFigures(f, st.Workers)
 	d.clientFigures(f)

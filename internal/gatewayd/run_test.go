@@ -173,8 +173,25 @@ func TestAListIsFollowedWhileRequestsGoOn(t *testing.T) {
 	}
 	c.write("workers.json", `{"size":2,"workers":[`)
 	p.log.await(t, "keeping the last good list of workers", nil)
-	if _, s := p.hand("acme"); len(s.Workers) != 7 {
+	_, s := p.hand("acme")
+	if len(s.Workers) != 7 {
 		t.Errorf("a bad list is in use: %+v", s)
+	}
+	if s.Failing == nil || !strings.Contains(s.Failing.Error, "workers.json: list of workers: ") || time.Since(s.Failing.Since) > time.Minute {
+		t.Errorf("/hands says of the bad list: %+v", s.Failing)
+	}
+	if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_list_failing 1\n") {
+		t.Error("no metric says that the list is bad")
+	}
+	c.publish()
+	p.eventually("the list to be good again", func() error {
+		if _, s := p.hand("acme"); s.Failing != nil {
+			return errNotYet
+		}
+		return nil
+	})
+	if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_list_failing 0\n") {
+		t.Error("a metric says that a good list is bad")
 	}
 	close(stop)
 	load.Wait()
