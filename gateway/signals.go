@@ -177,7 +177,7 @@ func (gw *Gateway) Stats() Stats {
 		Limited: gw.limiter.limited.Look(100), Loads: gw.loads.Look(100),
 		Added: gw.added.Look(), AccessLogDropped: gw.lines.Dropped(),
 	}
-	s.ListError, s.ListSince = gw.cfg.Source.Failure()
+	s.ListSince, s.ListError = gw.cfg.Source.Failure()
 	for i := range gw.codes {
 		if n := gw.codes[i].Load(); n > 0 {
 			s.Requests = append(s.Requests, CodeCount{outcomes[i], n})

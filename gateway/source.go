@@ -15,9 +15,9 @@ type Source interface {
 	// Changed returns a channel that is closed when Current may return another
 	// list than at the time of this call.
 	Changed() <-chan struct{}
-	// Failure returns why the source's last look for a list brought none that is
-	// good, and since when that has been so; nil and the zero time if it did.
-	Failure() (err error, since time.Time)
+	// Failure returns since when looks for a list have brought none that is good,
+	// and why; the zero time and nil if the last one did.
+	Failure() (since time.Time, err error)
 	// Run keeps the list current until ctx ends, and returns nil then. It is
 	// called once; [Gateway.Run] does.
 	Run(ctx context.Context) error
@@ -50,10 +50,10 @@ func (k *kept) Changed() <-chan struct{} {
 }
 
 // Failure is [Source].Failure.
-func (k *kept) Failure() (err error, since time.Time) {
+func (k *kept) Failure() (since time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.err, k.since
+	return k.since, k.err
 }
 
 // failed takes in that a look for a list ended with err, and reports whether it

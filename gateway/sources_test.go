@@ -128,7 +128,7 @@ func TestNamesFollowANameService(t *testing.T) {
 			t.Error("something is said to have changed")
 		default:
 		}
-		if err, since := n.Failure(); err == nil || time.Since(since) < 15*time.Minute {
+		if since, err := n.Failure(); err == nil || time.Since(since) < 15*time.Minute {
 			t.Errorf("twenty minutes without an answer: %v since %v", err, since)
 		}
 		// A worker that crashed is not forgotten at once, and not if it comes back.
@@ -136,7 +136,7 @@ func TestNamesFollowANameService(t *testing.T) {
 		later(40 * time.Second)
 		p.set(nil, "10.0.0.1", "10.0.0.2", "10.0.0.3")
 		later(40 * time.Second)
-		if err, since := n.Failure(); err != nil || !since.IsZero() {
+		if since, err := n.Failure(); err != nil || !since.IsZero() {
 			t.Errorf("it answers again: %v since %v", err, since)
 		}
 		p.set(nil, "10.0.0.1", "10.0.0.2")

@@ -88,7 +88,7 @@ func TestWhole(t *testing.T) {
 		go func() { done <- f.Run(ctx) }()
 
 		good := f.Current()
-		failing := func() bool { err, _ := f.Failure(); return err != nil }
+		failing := func() bool { _, err := f.Failure(); return err != nil }
 		write("")
 		if f.Current() != good || failing() {
 			t.Error("a file that may be about to be written is no failure yet")
@@ -96,15 +96,15 @@ func TestWhole(t *testing.T) {
 		began := time.Now()
 		time.Sleep(time.Second + time.Millisecond)
 		synctest.Wait()
-		if err, since := f.Failure(); !errors.Is(err, cellway.ErrInvalid) || since.Before(began) || since.After(time.Now()) {
+		if since, err := f.Failure(); !errors.Is(err, cellway.ErrInvalid) || since.Before(began) || since.After(time.Now()) {
 			t.Errorf("a file that stays empty: %v since %v", err, since)
 		}
-		_, first := f.Failure()
+		first, _ := f.Failure()
 		write(three[:40])
 		if f.Current() != good {
 			t.Error("half a list replaced a good one")
 		}
-		if err, since := f.Failure(); !errors.Is(err, cellway.ErrInvalid) || !since.Equal(first) {
+		if since, err := f.Failure(); !errors.Is(err, cellway.ErrInvalid) || !since.Equal(first) {
 			t.Errorf("half a list: %v since %v, want since %v", err, since, first)
 		}
 		write(three)

@@ -19,8 +19,8 @@ func TestThePageExplainsTheFieldsOfHands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, shown := range []reflect.Type{reflect.TypeFor[WorkerStatus](), reflect.TypeFor[gateway.HandMember](), reflect.TypeFor[ListFailing]()} {
-		for i := range shown.NumField() {
-			name, _, _ := strings.Cut(shown.Field(i).Tag.Get("json"), ",")
+		for field := range shown.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if !strings.Contains(string(b), "`"+name+"`") {
 				t.Errorf("%s does not explain %s of a %s", page, name, shown.Name())
 			}
