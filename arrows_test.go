@@ -105,7 +105,7 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/regular"), never: map[string]string{
+	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/regular", "/internal/telemetry"), never: map[string]string{
 		"/router":           "routers and gateways share it",
 		"/gateway":          "routers and gateways share it",
 		"/internal/control": "it runs with the control plane gone",

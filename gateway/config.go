@@ -6,11 +6,11 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 	"github.com/cellway/cellway/shuffle"
 	"github.com/cellway/cellway/shuffle/hand"
 )
@@ -208,7 +208,7 @@ func (c *Config) validate() error {
 		return bad("%d attempts: give at least 1, or 0 for the default", c.Retries.Attempts)
 	case !(c.AccessSample <= 1):
 		return bad("AccessSample is %v, it is a share of 0 to 1", c.AccessSample)
-	case !isToken(c.name()):
+	case !front.IsToken(c.name()):
 		return bad("Name %q is not a token", c.Name)
 	}
 	return nil
@@ -226,18 +226,4 @@ func (c *Config) maxInFlight() int64 {
 		return 16384
 	}
 	return int64(c.MaxInFlight)
-}
-
-// span returns d, the default if d is zero, or zero if it is negative.
-func span(d, zero time.Duration) time.Duration {
-	if d == 0 {
-		return zero
-	}
-	return max(d, 0)
-}
-
-// isToken reports whether s can stand as a bare name in a structured field.
-func isToken(s string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	return s != "" && strings.IndexByte(letters, s[0]) >= 0 && strings.Trim(s, letters+"0123456789-._") == ""
 }

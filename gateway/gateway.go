@@ -57,7 +57,7 @@ func New(cfg Config) (*Gateway, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("gateway of %s: %w", cfg.Cell, err)
 	}
-	cfg.Timeout = span(cfg.Timeout, 30*time.Second)
+	cfg.Timeout = front.Span(cfg.Timeout, 30*time.Second)
 	if cfg.Workers.Timeouts.Connect == 0 {
 		cfg.Workers.Timeouts.Connect = 250 * time.Millisecond
 	}
@@ -177,7 +177,7 @@ type Server = front.Server
 // Stop returns when nothing is under way: nil if nothing had to be cut off.
 // It is called once.
 func (gw *Gateway) Stop(ctx context.Context, servers ...Server) error {
-	how := front.Leave{Wait: span(gw.cfg.StopWait, 5*time.Second), Spread: span(gw.cfg.StopSpread, 5*time.Second), Name: "gateway", Log: gw.log}
+	how := front.Leave{Wait: front.Span(gw.cfg.StopWait, 5*time.Second), Spread: front.Span(gw.cfg.StopSpread, 5*time.Second), Name: "gateway", Log: gw.log}
 	return gw.desk.Stop(ctx, how, servers...)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/front"
 	"github.com/cellway/cellway/shuffle"
 )
 
@@ -86,12 +87,12 @@ func NewNames(cfg NamesConfig) (*Names, error) {
 	case cfg.Every < 0 || cfg.Timeout < 0:
 		return nil, fmt.Errorf("workers by name %s: every %v, timeout %v: neither may be negative: %w", cfg.Name, cfg.Every, cfg.Timeout, cellway.ErrInvalid)
 	}
-	cfg.Timeout = span(cfg.Timeout, 5*time.Second)
+	cfg.Timeout = front.Span(cfg.Timeout, 5*time.Second)
 	if cfg.Resolver == nil {
 		cfg.Resolver = net.DefaultResolver
 	}
 	n := &Names{cfg: cfg, at: make(map[string]string)}
-	n.members.ForgetAfter = span(cfg.ForgetAfter, 2*time.Minute)
+	n.members.ForgetAfter = front.Span(cfg.ForgetAfter, 2*time.Minute)
 	n.begin(cfg.Keep, cfg.Every, cfg.Log)
 	n.ask = n.lookUp
 	if w := n.Current(); w != nil {

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/cellway/cellway/internal/front"
 )
 
 // A poll is a source that asks somebody again and again. What it is told is the
@@ -23,7 +25,7 @@ func (p *poll) begin(path string, every time.Duration, log *slog.Logger) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	p.keeper, p.every, p.log = keeper{path}, span(every, 10*time.Second), log
+	p.keeper, p.every, p.log = keeper{path}, front.Span(every, 10*time.Second), log
 	w, err := p.keeper.load()
 	if err != nil {
 		log.Error("starting without the kept list of workers", slog.Any("error", err))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 )
 
 // A Probe says how workers are asked how they are. What probes say only changes the
@@ -47,8 +48,8 @@ func isPath(s string) bool {
 }
 
 func (p Probe) filled() Probe {
-	p.Interval = span(p.Interval, 5*time.Second)
-	p.Timeout = span(p.Timeout, time.Second)
+	p.Interval = front.Span(p.Interval, 5*time.Second)
+	p.Timeout = front.Span(p.Timeout, time.Second)
 	if p.Fall == 0 {
 		p.Fall = 3
 	}

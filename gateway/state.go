@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 	"github.com/cellway/cellway/shuffle"
 	"github.com/cellway/cellway/shuffle/hand"
 )
@@ -88,7 +89,7 @@ func (gw *Gateway) take(list *Workers) {
 			w.pool = gw.pools.Cell(cellway.CellID(id))
 		}
 	}
-	st.remember(list.hands, now, span(gw.cfg.Lookback, 10*time.Minute))
+	st.remember(list.hands, now, front.Span(gw.cfg.Lookback, 10*time.Minute))
 	gw.state.Store(st)
 	gw.swaps.Add(1)
 	gw.pools.Update(cells)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/front"
 )
 
 // URLConfig says where a list of workers is served. URL must be given.
@@ -61,7 +62,7 @@ func NewURL(cfg URLConfig) (*URL, error) {
 	if cfg.Every < 0 || cfg.Timeout < 0 {
 		return nil, fmt.Errorf("list of workers at %s: every %v, timeout %v: neither may be negative: %w", u, cfg.Every, cfg.Timeout, cellway.ErrInvalid)
 	}
-	cfg.Timeout = span(cfg.Timeout, 5*time.Second)
+	cfg.Timeout = front.Span(cfg.Timeout, 5*time.Second)
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}

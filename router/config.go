@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/front"
 )
 
 // How a router reaches its cells.
@@ -127,7 +128,7 @@ func (c Config) validate() error {
 		return bad("TraceSampled is %v, it is a share of 0 to 1", c.TraceSampled)
 	case !(c.AccessSample <= 1):
 		return bad("AccessSample is %v, it is a share of 0 to 1", c.AccessSample)
-	case !isToken(c.name()):
+	case !front.IsToken(c.name()):
 		return bad("Name %q is not a token", c.Name)
 	}
 	given, fit := c.Cells.Limits, c.limits()
@@ -149,33 +150,9 @@ func (c Config) name() string {
 	return c.Name
 }
 
-// span returns d, the default if d is zero, or zero if it is negative.
-func span(d, zero time.Duration) time.Duration {
-	switch {
-	case d == 0:
-		return zero
-	case d < 0:
-		return 0
-	}
-	return d
-}
-
 func (c Config) maxInFlight() int64 {
 	if c.MaxInFlight == 0 {
 		return 16384
 	}
 	return int64(c.MaxInFlight)
-}
-
-// isToken reports whether s can stand as a bare name in a structured field.
-func isToken(s string) bool {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
-		case i > 0 && ('0' <= c && c <= '9' || c == '-' || c == '.' || c == '_'):
-		default:
-			return false
-		}
-	}
-	return s != ""
 }

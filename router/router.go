@@ -188,7 +188,7 @@ func (rt *Router) prepare(m *routemap.Map, lower bool) (*state, error) {
 var errMoved = errors.New("the key is served elsewhere, or not at all, by the map in use")
 
 // sweepLater sweeps after the grace.
-func (rt *Router) sweepLater() { time.AfterFunc(span(rt.cfg.Grace, 10*time.Second), rt.sweep) }
+func (rt *Router) sweepLater() { time.AfterFunc(front.Span(rt.cfg.Grace, 10*time.Second), rt.sweep) }
 
 // sweep ends what the map in use would not send where it went.
 func (rt *Router) sweep() {
@@ -222,7 +222,7 @@ type Server = front.Server
 // Stop returns when nothing is under way: nil if nothing had to be cut off.
 // It is called once.
 func (rt *Router) Stop(ctx context.Context, servers ...Server) error {
-	how := front.Leave{Wait: span(rt.cfg.StopWait, 5*time.Second), Spread: span(rt.cfg.StopSpread, 5*time.Second), Name: "router", Log: rt.log}
+	how := front.Leave{Wait: front.Span(rt.cfg.StopWait, 5*time.Second), Spread: front.Span(rt.cfg.StopSpread, 5*time.Second), Name: "router", Log: rt.log}
 	return rt.desk.Stop(ctx, how, servers...)
 }
 

@@ -430,7 +430,7 @@ tenants stays where it is until they have moved.`,
 				// Thousands of buckets say less than how many each cell has.
 				fmt.Fprintln(a.out, "dry run: nothing has changed")
 				plan()
-				a.toDoIt(out.Change)
+				a.tellHow(out.Change)
 				return nil
 			}
 			return a.wrote(cmd.Context(), cl, out, out.Change, outcome{done: plan})

@@ -122,13 +122,13 @@ func (a *app) planned(c api.Change, o outcome) {
 		}
 	}
 	if !o.more {
-		a.toDoIt(c)
+		a.tellHow(c)
 	}
 }
 
-// toDoIt tells the command that does what was tried, with a confirmation if it
+// tellHow tells the command that does what was tried, with a confirmation if it
 // would be asked for one.
-func (a *app) toDoIt(c api.Change) {
+func (a *app) tellHow(c api.Change) {
 	if len(c.Causes) == 0 {
 		fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again(""))
 		return

@@ -46,7 +46,7 @@ func metrics() []telemetry.Metric {
 		// Retries.
 		counter("retries_total", "Attempts beyond a request's first."),
 		counter("retries_refused_total", "Retries that were not made, by why: budget, poison (the tenant breaks worker after worker), late (no time was left).", "why"),
-		gauge("retry_budget", "Retries that the cell could pay for now."),
+		gauge("retry_budget", "Retries that the cell could pay for at the moment."),
 		counter("poison_suspicions_total", "Times that a tenant was suspected of poison: its requests broke two workers on which those of others do well."),
 
 		// Workers.

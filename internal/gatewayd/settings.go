@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -247,28 +246,9 @@ func (s *settings) validate() error {
 		bad("client-certs", "%q is neither require nor verify", s.clientCerts)
 	}
 	s.workers.validate(bad)
-	if len(s.listen.All)+len(s.listenTLS.All) == 0 {
-		bad("listen", "neither listen nor listen-tls has an address")
-	}
-	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
-		for _, a := range all {
-			if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
-				bad(key, "%q is not host:port or :port", a)
-			}
-		}
-	}
-	if len(s.tlsCerts.All) != len(s.tlsKeys.All) {
-		bad("tls-key", "%d keys for %d certificates", len(s.tlsKeys.All), len(s.tlsCerts.All))
-	}
-	if len(s.listenTLS.All) > 0 && len(s.tlsCerts.All) == 0 {
-		bad("tls-cert", "listen-tls needs a certificate")
-	}
-	if s.http1 != "engine" && s.http1 != "net/http" {
-		bad("http1", "%q is neither engine nor net/http", s.http1)
-	}
-	if s.tlsMin != "1.2" && s.tlsMin != "1.3" {
-		bad("tls-min", "%q is neither 1.2 nor 1.3", s.tlsMin)
-	}
+	serving.Public{
+		Clear: s.listen.All, Secure: s.listenTLS.All, Admin: s.admin, Certs: s.tlsCerts.All, Keys: s.tlsKeys.All, TLSMin: s.tlsMin, HTTP1: s.http1,
+	}.Validate(bad)
 	if (s.workerCert == "") != (s.workerKey == "") {
 		bad("worker-key", "worker-cert and worker-key go together; one is missing")
 	}

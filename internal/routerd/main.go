@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"time"
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
@@ -35,31 +34,18 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	build := telemetry.ReadBuild()
-	if s.version {
-		_, err := fmt.Fprintln(out, "cellway-router", build)
-		return err
-	}
-	defer boot.SurvivePipes()()
-	lines := boot.NewLines(stderr, telemetry.LossOn(s.logFormat))
-	defer lines.Flush(time.Second)
-	log, err := telemetry.NewLog(lines, s.logFormat, s.logLevel)
-	if err != nil {
-		return fmt.Errorf("log-format: %w", err)
-	}
-	if s.check {
-		return s.checkAll(out)
-	}
-	if err := s.validate(); err != nil {
-		return err
-	}
-	defer boot.StdLog(log)()
-	d, err := open(s, build, stdout, log)
-	if err != nil {
-		return err
-	}
-	d.lines = lines
-	return d.run(ctx)
+	return program.Start(serving.Start{
+		Version: s.version, Check: s.check, LogFormat: s.logFormat, LogLevel: s.logLevel,
+		Validate: s.validate, CheckAll: s.checkAll,
+		Serve: func(build telemetry.Build, lines *boot.Lines, log *slog.Logger) error {
+			d, err := open(s, build, stdout, log)
+			if err != nil {
+				return err
+			}
+			d.lines = lines
+			return d.run(ctx)
+		},
+	}, out, stderr)
 }
 
 // checkAll reports all that is wrong with the settings and what they name. What
