@@ -58,7 +58,7 @@ var arrows = []arrow{
 	{pkg: "/router", may: list("", "/routemap", "/internal/engine", "/internal/front"), never: onThePath},
 	{pkg: "/internal/front", may: list("", "/internal/engine"), never: onThePath},
 	{pkg: "/guard", may: list(""), never: onThePath},
-	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/shuffle/hand", "/internal/engine", "/internal/front", "/internal/regular"), never: onThePath},
+	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/shuffle/hand", "/internal/engine", "/internal/front", "/internal/regular", "/internal/workers"), never: onThePath},
 
 	// How maps reach routers, and people reach the control plane.
 	{pkg: "/internal/feed", may: list("", "/api", "/routemap", "/internal/regular"), never: onThePath},
@@ -86,10 +86,10 @@ var arrows = []arrow{
 	{pkg: "/internal/store/pgstore", may: list("", "/internal/store"), never: storesStandAlone},
 	{pkg: "/internal/store/faultstore", may: list("", "/internal/store", "/internal/fault"), never: storesStandAlone},
 	{pkg: "/internal/store/storetest", may: list("", "/internal/store", "/internal/store/faultstore", "/internal/fault"), never: storesStandAlone},
-	{pkg: "/internal/control", may: list("", "/routemap", "/internal/regular", "/placement", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
+	{pkg: "/internal/control", may: list("", "/routemap", "/internal/regular", "/internal/workers", "/placement", "/shuffle", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
-	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/shell"), never: speaksNoSQL},
+	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/shell", "/internal/workers"), never: speaksNoSQL},
 	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/regular", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",
 		"/internal/demo": "the demo is no part of a real control plane",
@@ -112,6 +112,7 @@ var arrows = []arrow{
 		"database/sql":      "what is in front of requests has no database",
 	}},
 	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
+	{pkg: "/internal/workers", pure: true, may: list("", "/shuffle"), never: noIO}, // gateways and the control plane hold lists to the same rules
 	{pkg: "/internal/shell", never: noIO},
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
 	{pkg: "/internal/fault", never: noIO},

@@ -9,10 +9,11 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/regular"
+	"github.com/cellway/cellway/internal/workers"
 )
 
 // MaxList is the size in bytes of the longest list of workers.
-const MaxList = 4 << 20
+const MaxList = workers.MaxList
 
 // FileConfig says which file a [File] follows.
 type FileConfig struct {

@@ -1,0 +1,51 @@
+package workers
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/cellway/cellway/shuffle"
+)
+
+// An Effect is what a change of a list does to the hands of tenants.
+type Effect struct {
+	Tenants int // that were looked at
+	Losing  int // of these: from whose hand a worker goes
+	Gaining int // of these: into whose hand a worker comes
+	Most    int // workers that go from one hand
+}
+
+// Compare deals each of the tenants a hand before and after a change. A nil before
+// has no hands: everybody gains.
+func Compare(before, after *shuffle.Snapshot, tenants iter.Seq[string]) (e Effect) {
+	var was, is []shuffle.Worker
+	same := before != nil && before.Version() == after.Version()
+	for tenant := range tenants {
+		if e.Tenants++; same {
+			continue
+		}
+		if was = was[:0]; before != nil {
+			was = before.AppendHand(was, tenant)
+		}
+		is = after.AppendHand(is[:0], tenant)
+		gone, come := missing(was, is), missing(is, was)
+		if gone > 0 {
+			e.Losing++
+		}
+		if come > 0 {
+			e.Gaining++
+		}
+		e.Most = max(e.Most, gone)
+	}
+	return e
+}
+
+// missing counts the workers of a that b lacks.
+func missing(a, b []shuffle.Worker) (n int) {
+	for _, w := range a {
+		if !slices.ContainsFunc(b, func(o shuffle.Worker) bool { return o.ID == w.ID }) {
+			n++
+		}
+	}
+	return n
+}
