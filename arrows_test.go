@@ -112,7 +112,8 @@ var arrows = []arrow{
 		"database/sql":      "what is in front of requests has no database",
 	}},
 	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
-	{pkg: "/internal/workers", pure: true, may: list("", "/shuffle"), never: noIO}, // gateways and the control plane hold lists to the same rules
+	{pkg: "/internal/strictjson", pure: true, never: noIO},
+	{pkg: "/internal/workers", pure: true, may: list("", "/shuffle", "/internal/strictjson"), never: noIO}, // gateways and the control plane hold lists to the same rules
 	{pkg: "/internal/shell", never: noIO},
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
 	{pkg: "/internal/fault", never: noIO},
@@ -123,7 +124,7 @@ var arrows = []arrow{
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
 	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
-	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/regular"), never: thinRouter},
+	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/regular", "/internal/strictjson"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("/internal/gatewayd"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",

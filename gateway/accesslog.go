@@ -45,7 +45,7 @@ func (x *exchange) log(whole time.Duration) {
 		}
 	}
 	if x.st != nil {
-		one.hands = x.st.hands.Version()
+		one.hands = x.st.version
 	}
 	if x.worker != nil {
 		one.worker = x.worker.ID

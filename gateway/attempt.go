@@ -186,9 +186,8 @@ func (x *exchange) pass() sequel {
 	x.call.Skip(&x.try)
 	x.worker.figures.passed.Add(1)
 	x.full = x.full || x.report.Code == cellway.CellSaturated
-	if x.gw.state.Load() != x.st && !x.canary {
-		x.dealAgain() // perhaps it has left
-		return past
+	if x.gw.state.Load() != x.st && !x.canary && x.dealAgain() {
+		return past // perhaps it has left
 	}
 	if x.call.Left() {
 		return past
@@ -205,19 +204,24 @@ func (x *exchange) pass() sequel {
 // worker says that this one is old.
 func (x *exchange) misdealt() sequel {
 	x.call.Forget()
-	if x.gw.state.Load() == x.st || !x.in.Rewind() {
+	if x.gw.state.Load() == x.st || !x.in.Rewind() || !x.dealAgain() {
 		x.answer(HandMismatch, "")
 		return over
 	}
-	x.dealAgain()
 	return past
 }
 
-// dealAgain has the call go on with the newest hand.
-func (x *exchange) dealAgain() {
-	x.st = x.gw.state.Load()
-	x.dealt = x.gw.deal(x.ten, x.st)
-	x.call.Deal(x.dealt.usable(time.Now()))
+// dealAgain has the call go on with the newest hand, and reports whether there is
+// one.
+func (x *exchange) dealAgain() bool {
+	st := x.gw.state.Load()
+	d, err := x.gw.deal(x.ten, st)
+	if err != nil {
+		return false
+	}
+	x.st, x.dealt = st, d
+	x.call.Deal(d.usable(time.Now()))
+	return true
 }
 
 // settle learns from the attempt, once.

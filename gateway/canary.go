@@ -99,7 +99,7 @@ func (x *exchange) serveCanary() {
 
 // sing answers the canary.
 func (x *exchange) sing(w *worker) {
-	a := CanaryAnswer{Cell: x.gw.cfg.Cell, Hands: x.st.hands.Version(), Workers: len(x.st.ids)}
+	a := CanaryAnswer{Cell: x.gw.cfg.Cell, Hands: x.st.version, Workers: len(x.st.ids)}
 	status := http.StatusOK
 	if w == nil {
 		a.Worker = strings.Clone(x.verdict.Identity.Key.Part())

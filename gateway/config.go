@@ -62,6 +62,17 @@ type Config struct {
 	// Source has the list of workers.
 	Source Source
 
+	// Dealer returns what deals the hands of a list's workers, in place of what the
+	// list says, for hands that are kept somewhere: such as those of a
+	// [shuffle.Registry]. It is called for each list that comes into use. If it
+	// fails, the list before stays in use, and it is called again after a while.
+	//
+	// The dealer is asked once for each tenant and list, on the path of a
+	// request, and for whatever name a router gives. When it fails or takes longer
+	// than a second, the tenant keeps the hand that it had; one that had none is
+	// answered hand_unreachable. If nil, hands are dealt as the list says.
+	Dealer func(*shuffle.Snapshot) (shuffle.Dealer, error)
+
 	// Workers says how workers are reached. Of its timeouts, the zero Connect is
 	// 250 milliseconds, as workers are near, and the zero FirstByte is Timeout.
 	Workers Bulkhead

@@ -47,7 +47,7 @@ func (x *exchange) EditRequest(h engine.Header) {
 		}
 		h.Set("X-Forwarded-Proto", proto)
 	}
-	h.Set(HandHeader, x.st.hands.Version())
+	h.Set(HandHeader, x.st.version)
 	x.text = strconv.AppendInt(x.text[:0], int64(x.try.N+1), 10)
 	h.SetBytes(AttemptHeader, x.text)
 	x.text = append(append(append(x.text[:0], x.in.Via()...), ' '), x.gw.cfg.name()...)
@@ -116,7 +116,7 @@ func (x *exchange) explain(h engine.Header) {
 			h.Set(name, value)
 		}
 	}
-	set(HandHeader, x.st.hands.Version())
+	set(HandHeader, x.st.version)
 	if x.worker != nil {
 		set(WorkerHeader, x.worker.ID)
 		set(AttemptHeader, strconv.Itoa(x.try.N+1))

@@ -72,7 +72,7 @@ func (f *File) Run(ctx context.Context) error {
 			f.cfg.Log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
 		}
 		if err == nil && (f.looked() || now != before) {
-			f.cfg.Log.InfoContext(ctx, "list of workers in use", slog.String("version", now.Hands().Version()))
+			f.cfg.Log.InfoContext(ctx, "list of workers in use", slog.String("version", now.Version()))
 		}
 	}
 }

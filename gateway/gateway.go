@@ -38,13 +38,15 @@ type Gateway struct {
 
 	figures
 
-	mu sync.Mutex // held by take
+	mu      sync.Mutex // held by take
+	refused failure    // of the list that the source has, but no dealer
 }
 
 // A tenant is what a gateway knows of one.
 type tenant struct {
 	hand.Tenant
-	dealt atomic.Pointer[dealt]
+	dealing sync.Mutex // held while its hand is dealt
+	dealt   atomic.Pointer[dealt]
 }
 
 // New returns a gateway with the list that its source has now. It starts nothing:
@@ -92,7 +94,7 @@ func New(cfg Config) (*Gateway, error) {
 		gw.lines = front.NewLines(printer(cfg.AccessLog))
 	}
 	if w := cfg.Source.Current(); w != nil {
-		gw.take(w)
+		gw.takeUp(w)
 	}
 	return gw, nil
 }
@@ -129,16 +131,38 @@ func (gw *Gateway) follow(ctx context.Context) {
 	defer probes.stop()
 	for {
 		changed := gw.cfg.Source.Changed()
+		var again <-chan time.Time
 		if w := gw.cfg.Source.Current(); w != nil {
-			gw.take(w)
-			probes.follow(ctx, gw.state.Load().workers)
+			if !gw.takeUp(w) {
+				again = time.After(listAgain)
+			}
+			if st := gw.state.Load(); st != nil {
+				probes.follow(ctx, st.workers)
+			}
 		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// listAgain is after which time a list is tried again that has no dealer.
+const listAgain = 5 * time.Second
+
+// takeUp takes a list into use, or says that it can't be.
+func (gw *Gateway) takeUp(w *Workers) bool {
+	err := gw.take(w)
+	if err == nil {
+		gw.refused.looked()
+		return true
+	}
+	if gw.refused.failed(err) {
+		gw.log.Error("list of workers not in use", "error", err)
+	}
+	return false
 }
 
 // Ready reports, as a [cellway.ErrNotReady], that the gateway has no list of
@@ -146,6 +170,9 @@ func (gw *Gateway) follow(ctx context.Context) {
 // that went away because they are ill would only make it worse.
 func (gw *Gateway) Ready() error {
 	if gw.state.Load() == nil {
+		if _, err := gw.refused.Failure(); err != nil {
+			return fmt.Errorf("no list of workers is in use: %w: %w", err, cellway.ErrNotReady)
+		}
 		return fmt.Errorf("there is no list of workers: %w", cellway.ErrNotReady)
 	}
 	if !gw.desk.Ready() {

@@ -92,7 +92,10 @@ func (x *exchange) serve() {
 	default:
 		x.ten = gw.tenants.Get(tenant)
 		if x.admit() {
-			x.dealt = gw.deal(x.ten, x.st)
+			if x.dealt, x.err = gw.deal(x.ten, x.st); x.err != nil {
+				x.answer(HandUnreachable, "")
+				return
+			}
 			x.forward(hand.Plan{Idempotent: x.idempotent(), Kept: true})
 		}
 	}

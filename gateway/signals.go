@@ -26,14 +26,16 @@ type BulkheadStats = engine.Stats
 // they name workers and never tenants, so that all of them may become metrics.
 type Stats struct {
 	Version  string    // of the hands in use; "" without a list
+	Deal     Deal      // how they are dealt, if Config.Dealer is nil; its maps must not be changed
 	Seq      uint64    // rises by one with each change of the hands
 	HandSize int       // of tenants without a size of their own
 	Swapped  time.Time // when the list was taken into use; zero without one
 	Swaps    uint64    // lists taken into use
 	Stopping bool
 
-	ListError error     // why the source keeps an older list, or has none; nil if it doesn't
+	ListError error     // why an older list is in use, or none; nil if it isn't so
 	ListSince time.Time // since when; zero without an error
+	Undealt   uint64    // times that Config.Dealer's dealer failed
 
 	InFlight int64 // requests served now, tunnels excepted
 	Tunnels  int64 // upgraded connections now
@@ -133,6 +135,8 @@ const tenantPlaces = 1024
 // figures are what a gateway counts.
 type figures struct {
 	swaps, retries, canaries atomic.Uint64
+	undealt                  atomic.Uint64
+	undealtTold              atomic.Int64 // when that was logged, in nanoseconds since the epoch
 	codes                    [len(outcomes)]atomic.Uint64
 	misroutes                [len(reasons)]atomic.Uint64
 	statuses                 [6]atomic.Uint64
@@ -173,11 +177,13 @@ func (gw *Gateway) Stats() Stats {
 		Swaps: gw.swaps.Load(), Stopping: !gw.desk.Ready(),
 		InFlight: gw.desk.InFlight.Load(), Tunnels: gw.desk.Tunnels.Load(),
 		BytesIn: gw.bytesIn.Load(), BytesOut: gw.bytesOut.Load(),
-		Retries: gw.retries.Load(), Attempts: gw.cell.Stats(), Canaries: gw.canaries.Load(),
+		Retries: gw.retries.Load(), Attempts: gw.cell.Stats(), Canaries: gw.canaries.Load(), Undealt: gw.undealt.Load(),
 		Limited: gw.limiter.limited.Look(100), Loads: gw.loads.Look(100),
 		Added: gw.added.Look(), AccessLogDropped: gw.lines.Dropped(),
 	}
-	s.ListSince, s.ListError = gw.cfg.Source.Failure()
+	if s.ListSince, s.ListError = gw.cfg.Source.Failure(); s.ListError == nil {
+		s.ListSince, s.ListError = gw.refused.Failure()
+	}
 	for i := range gw.codes {
 		if n := gw.codes[i].Load(); n > 0 {
 			s.Requests = append(s.Requests, CodeCount{outcomes[i], n})
@@ -196,7 +202,7 @@ func (gw *Gateway) Stats() Stats {
 		return s
 	}
 	list := st.list.hands.Config()
-	s.Version, s.Seq, s.Swapped, s.HandSize = st.hands.Version(), st.seq, st.since, list.Size
+	s.Version, s.Seq, s.Swapped, s.HandSize, s.Deal = st.version, st.seq, st.since, list.Size, st.list.Deal()
 	bulkheads := gw.pools.Stats()
 	for _, w := range list.Workers {
 		one := st.workers[w.ID].stats(w.Weight)

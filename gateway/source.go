@@ -28,8 +28,8 @@ type kept struct {
 	mu      sync.Mutex
 	workers *Workers
 	changed chan struct{} // nil: nobody has asked
-	err     error         // of the last look for a list
-	since   time.Time     // of err and those before it without a good look between them
+
+	failure // of looks for a list
 }
 
 // Current is [Source].Current.
@@ -47,35 +47,6 @@ func (k *kept) Changed() <-chan struct{} {
 		k.changed = make(chan struct{})
 	}
 	return k.changed
-}
-
-// Failure is [Source].Failure.
-func (k *kept) Failure() (since time.Time, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.since, k.err
-}
-
-// failed takes in that a look for a list ended with err, and reports whether it
-// is news.
-func (k *kept) failed(err error) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	before := k.err
-	if k.err = err; before == nil {
-		k.since = time.Now()
-	}
-	return before == nil || before.Error() != err.Error()
-}
-
-// looked takes in that a look for a list went well, and reports whether the one
-// before had failed.
-func (k *kept) looked() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	before := k.err
-	k.err, k.since = nil, time.Time{}
-	return before != nil
 }
 
 // put makes w the list.

@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"net/url"
 	"slices"
@@ -29,13 +32,20 @@ type worker struct {
 // so that an attempt sees one list.
 type state struct {
 	list    *Workers
-	hands   *shuffle.Snapshot
-	seq     uint64 // of the hands
-	history shuffle.History
-	until   time.Time          // when nothing is looked back to any more
+	dealer  shuffle.Dealer
+	slow    bool   // the dealer may take its time, and fail
+	version string // of the hands
+	seq     uint64 // of the hands; rises by one with each version
+	former  []former
 	workers map[string]*worker // by id
-	ids     []string           // of the workers that take part, for the canary
+	ids     []string           // of the workers that take part, in order
 	since   time.Time
+}
+
+// A former dealer is one that was in use before, the latest first.
+type former struct {
+	dealer shuffle.Dealer
+	until  time.Time // when it is not looked back to any more
 }
 
 // members gives the members in use.
@@ -54,16 +64,23 @@ func (gw *Gateway) members() iter.Seq[*hand.Member] {
 }
 
 // take takes a list into use. Requests that were dealt their hand before go on by
-// it, as long as its workers are there.
-func (gw *Gateway) take(list *Workers) {
+// it, as long as its workers are there. An error leaves the list before in use.
+func (gw *Gateway) take(list *Workers) error {
 	gw.mu.Lock()
 	defer gw.mu.Unlock()
 	old := gw.state.Load()
 	if old != nil && old.list == list {
-		return
+		return nil
 	}
 	now := time.Now()
-	st := &state{list: list, workers: make(map[string]*worker), since: now}
+	st := &state{list: list, dealer: list.Dealer(), workers: make(map[string]*worker), since: now}
+	if gw.cfg.Dealer != nil {
+		dealer, err := gw.cfg.Dealer(list.hands)
+		if err != nil {
+			return fmt.Errorf("dealer of hands: %w", err)
+		}
+		st.dealer, st.slow = dealer, true
+	}
 	cells := make([]cellway.Cell, 0, len(list.endpoints))
 	for _, w := range list.hands.Config().Workers {
 		at := list.endpoints[w.ID]
@@ -81,7 +98,6 @@ func (gw *Gateway) take(list *Workers) {
 				both = append(both, cellway.Cell{ID: cellway.CellID(id), Endpoints: []string{w.endpoint.String()}})
 			}
 		}
-		st.history = old.history
 	}
 	gw.pools.Update(both)
 	for id, w := range st.workers {
@@ -89,13 +105,14 @@ func (gw *Gateway) take(list *Workers) {
 			w.pool = gw.pools.Cell(cellway.CellID(id))
 		}
 	}
-	st.remember(list.hands, now, front.Span(gw.cfg.Lookback, 10*time.Minute))
+	st.remember(old, now, front.Span(gw.cfg.Lookback, 10*time.Minute))
 	gw.state.Store(st)
 	gw.swaps.Add(1)
 	gw.pools.Update(cells)
-	if old == nil || old.hands.Version() != st.hands.Version() {
-		gw.log.Info("hands in use", "version", st.hands.Version(), "seq", st.seq, "workers", len(st.ids))
+	if old == nil || old.version != st.version {
+		gw.log.Info("hands in use", "version", st.version, "seq", st.seq, "workers", len(st.ids))
 	}
+	return nil
 }
 
 // worker returns the worker that st has already, or a new one.
@@ -110,18 +127,27 @@ func (st *state) worker(w shuffle.Worker, at *url.URL) *worker {
 	return one
 }
 
-// remember adds the hands to those of before. This gateway does not use these any
-// more, but their members may still be needed: see [Config.Lookback].
-func (st *state) remember(hands *shuffle.Snapshot, now time.Time, lookback time.Duration) {
-	h := st.history.Add(hands)
-	newest, _ := h.Newest()
-	h = h.Leave(newest.Seq, now).Forget(now.Add(-lookback))
-	if all := h.Versions(); len(all) > maxVersions {
-		// They are in order, as they were in h.
-		h, _ = shuffle.HistoryOf(all[len(all)-maxVersions:]...)
+// takesPart reports whether the worker is in the list, and not drained.
+func (st *state) takesPart(id string) bool {
+	_, ok := slices.BinarySearch(st.ids, id)
+	return ok
+}
+
+// remember numbers the hands, and keeps those before them that are still looked
+// back to. This gateway does not use these any more, but their members may be
+// needed: see [Config.Lookback].
+func (st *state) remember(old *state, now time.Time, lookback time.Duration) {
+	st.version, st.seq = st.dealer.Version(), 1
+	if old == nil {
+		return
 	}
-	st.history, st.hands, st.seq = h, newest.Snapshot, newest.Seq
-	st.until = now.Add(lookback)
+	st.seq, st.former = old.seq, old.former
+	if old.version != st.version {
+		st.seq++
+		st.former = append([]former{{old.dealer, now.Add(lookback)}}, st.former...)
+	}
+	st.former = slices.DeleteFunc(slices.Clone(st.former), func(f former) bool { return !f.until.After(now) })
+	st.former = st.former[:min(len(st.former), maxVersions-1)]
 }
 
 // A dealt hand is a tenant's, as st deals it.
@@ -129,44 +155,138 @@ type dealt struct {
 	st      *state
 	workers []*worker // the hand, and behind it those that were in it before
 	members []*hand.Member
-	size    int // of the hand
+	size    int         // of the hand
+	until   []time.Time // when each of those behind it is looked back to no more, the latest first
+
+	err   error     // why there is no hand; nil if there is one
+	again time.Time // when the dealer, which has failed, is asked again; zero if it has not
 }
 
-// deal returns the hand of a tenant.
-func (gw *Gateway) deal(t *tenant, st *state) *dealt {
-	if d := t.dealt.Load(); d != nil && d.st == st {
-		return d
+// How long a tenant waits for a dealer that takes its time, and for the next try
+// of one that has failed.
+const (
+	dealWait  = time.Second
+	dealAgain = time.Second
+)
+
+// errNoMember says that no worker of a hand is left.
+var errNoMember = errors.New("no worker of the hand is in the list")
+
+// dealtBy returns the hand that was dealt for st, or nil if it is to be dealt.
+func (t *tenant) dealtBy(st *state) *dealt {
+	d := t.dealt.Load()
+	if d == nil || d.st != st || !d.again.IsZero() && time.Now().After(d.again) {
+		return nil
 	}
-	d := &dealt{st: st}
-	for _, w := range st.hands.AppendHand(nil, t.Name) {
-		d.add(st.workers[w.ID])
-	}
-	d.workers = d.workers[:min(len(d.workers), hand.MaxMembers)]
-	d.size = len(d.workers)
-	if len(st.history.Versions()) > 1 {
-		for _, w := range st.history.AppendHands(nil, t.Name, time.Time{}) {
-			if slices.Contains(st.ids, w.ID) && len(d.workers) < hand.MaxMembers {
-				d.add(st.workers[w.ID])
-			}
-		}
-	}
-	for _, w := range d.workers {
-		d.members = append(d.members, &w.Member)
-	}
-	t.dealt.Store(d)
 	return d
 }
 
-func (d *dealt) add(w *worker) {
-	if w != nil && !slices.Contains(d.workers, w) {
+// deal returns the hand of a tenant. If the dealer fails, it is the hand that the
+// tenant had before, as far as it is in the list. The error says why there is none.
+func (gw *Gateway) deal(t *tenant, st *state) (*dealt, error) {
+	d := t.dealtBy(st)
+	if d == nil {
+		t.dealing.Lock()
+		defer t.dealing.Unlock()
+		if d = t.dealtBy(st); d == nil { // nobody was faster
+			d = gw.dealAnew(t, st)
+			t.dealt.Store(d)
+		}
+	}
+	return d, d.err
+}
+
+// dealAnew has the dealer deal.
+func (gw *Gateway) dealAnew(t *tenant, st *state) *dealt {
+	ctx := context.Background()
+	if st.slow {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, dealWait)
+		defer cancel()
+	}
+	d := &dealt{st: st}
+	all, err := st.dealer.DealHand(ctx, nil, t.Name)
+	if err == nil {
+		if d.hold(all); d.size == 0 {
+			err = errNoMember
+		}
+	}
+	if err != nil {
+		gw.undealt.Add(1)
+		gw.logUndealt(t.Name, err)
+		d.again = time.Now().Add(dealAgain)
+		if old := t.dealt.Load(); old != nil {
+			for _, w := range old.workers[:old.size] {
+				d.add(st.workers[w.ID])
+			}
+			d.size = len(d.workers)
+		}
+		if d.size == 0 {
+			d.err = err
+		}
+	}
+	d.lookBack(ctx, t.Name)
+	for _, w := range d.workers {
+		d.members = append(d.members, &w.Member)
+	}
+	return d
+}
+
+// logUndealt says now and then that hands can't be dealt.
+func (gw *Gateway) logUndealt(tenant string, err error) {
+	now := time.Now()
+	if last := gw.undealtTold.Load(); now.UnixNano()-last >= int64(10*time.Second) && gw.undealtTold.CompareAndSwap(last, now.UnixNano()) {
+		gw.log.Error("keeping former hands, as none can be dealt", "tenant", tenant, "error", err)
+	}
+}
+
+// hold makes the workers of all that are in the list the hand. Those that are drained
+// are passed over, unless all are: a design deals them too.
+func (d *dealt) hold(all []shuffle.Worker) {
+	for _, w := range all {
+		if d.st.takesPart(w.ID) {
+			d.add(d.st.workers[w.ID])
+		}
+	}
+	if len(d.workers) == 0 {
+		for _, w := range all {
+			d.add(d.st.workers[w.ID])
+		}
+	}
+	d.size = len(d.workers)
+}
+
+// lookBack adds the members of former hands.
+func (d *dealt) lookBack(ctx context.Context, tenant string) {
+	for _, f := range d.st.former {
+		all, err := f.dealer.DealHand(ctx, nil, tenant)
+		if err != nil {
+			continue // what was is no reason not to serve
+		}
+		for _, w := range all {
+			if n := len(d.workers); d.st.takesPart(w.ID) && d.size > 0 && d.add(d.st.workers[w.ID]) > n {
+				d.until = append(d.until, f.until)
+			}
+		}
+	}
+}
+
+// add adds w, if there is room and it is not there, and returns how many there are.
+func (d *dealt) add(w *worker) int {
+	if w != nil && len(d.workers) < hand.MaxMembers && !slices.Contains(d.workers, w) {
 		d.workers = append(d.workers, w)
 	}
+	return len(d.workers)
 }
 
 // usable returns the members that a request may go to: those of the hand and, as
 // long as none of them has ever answered, those that were in it before.
 func (d *dealt) usable(now time.Time) []*hand.Member {
-	if len(d.members) == d.size || now.After(d.st.until) {
+	former := 0
+	for former < len(d.until) && d.until[former].After(now) {
+		former++
+	}
+	if former == 0 {
 		return d.members[:d.size]
 	}
 	for _, m := range d.members[:d.size] {
@@ -174,7 +294,7 @@ func (d *dealt) usable(now time.Time) []*hand.Member {
 			return d.members[:d.size]
 		}
 	}
-	return d.members
+	return d.members[:d.size+former]
 }
 
 // A HandMember is a worker in a tenant's hand.
@@ -200,8 +320,11 @@ func (gw *Gateway) Hand(id cellway.TenantID) (Hand, bool) {
 	}
 	t := &tenant{}
 	t.Name = string(id)
-	d := gw.deal(t, st)
-	h := Hand{Version: st.hands.Version(), Seq: st.seq}
+	d, err := gw.deal(t, st)
+	if err != nil {
+		return Hand{}, false
+	}
+	h := Hand{Version: st.version, Seq: st.seq}
 	for i, m := range d.usable(time.Now()) {
 		h.Members = append(h.Members, HandMember{ID: m.ID, Zone: m.Zone, Aside: m.Aside(), Former: i >= d.size})
 	}

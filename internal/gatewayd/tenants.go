@@ -1,15 +1,12 @@
 package gatewayd
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
 	"github.com/cellway/cellway/internal/regular"
+	"github.com/cellway/cellway/internal/strictjson"
 )
 
 // maxTenantLimits is the size in bytes of the largest file of limits.
@@ -45,13 +42,8 @@ func readTenantLimits(path string, usual gateway.TenantLimits) (map[cellway.Tena
 
 func parseTenantLimits(b []byte, usual gateway.TenantLimits) (map[cellway.TenantID]gateway.TenantLimits, error) {
 	var file map[cellway.TenantID]own
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
-		return nil, fmt.Errorf(`it is not an object such as {"acme": {"rate": 50}}: %w: %w`, cellway.ErrInvalid, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("there is more after its end; remove it: %w", cellway.ErrInvalid)
+	if err := strictjson.Decode(b, &file); err != nil {
+		return nil, fmt.Errorf(`limits of tenants: %w: %w; write them as in {"acme": {"rate": 50}}`, cellway.ErrInvalid, err)
 	}
 	all := make(map[cellway.TenantID]gateway.TenantLimits, len(file))
 	for id, o := range file {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/shuffle"
@@ -64,9 +65,17 @@ func invalid(format string, args ...any) error {
 // method, if that is not [HRW1]. The error wraps [cellway.ErrInvalid] if the workers,
 // or the size of hands, don't fit.
 func (d Deal) Dealer(s *shuffle.Snapshot) (shuffle.Dealer, error) {
+	dealer, err := d.dealer(s)
+	if err != nil {
+		return nil, fmt.Errorf("list of workers: %w", err)
+	}
+	return dealer, nil
+}
+
+func (d Deal) dealer(s *shuffle.Snapshot) (shuffle.Dealer, error) {
 	cfg := s.Config()
 	for _, id := range slices.Sorted(maps.Keys(d.Seats)) {
-		if !slices.ContainsFunc(cfg.Workers, func(w shuffle.Worker) bool { return w.ID == id }) {
+		if _, ok := slices.BinarySearchFunc(cfg.Workers, id, func(w shuffle.Worker, id string) int { return strings.Compare(w.ID, id) }); !ok {
 			return nil, invalid("%q has a seat and is not in the list", id)
 		}
 	}
@@ -202,4 +211,3 @@ func (d Deal) seat(workers []shuffle.Worker, where string) ([]shuffle.Worker, er
 	}
 	return by, nil
 }
-

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"context"
 	"iter"
 	"slices"
 
@@ -16,8 +17,10 @@ type Effect struct {
 }
 
 // Compare deals each of the tenants a hand before and after a change. A nil before
-// has no hands: everybody gains.
-func Compare(before, after *shuffle.Snapshot, tenants iter.Seq[string]) (e Effect) {
+// has no hands: everybody gains. So does a dealer that has none for a tenant;
+// those of a [List] never fail.
+func Compare(before, after shuffle.Dealer, tenants iter.Seq[string]) (e Effect) {
+	ctx := context.Background()
 	var was, is []shuffle.Worker
 	same := before != nil && before.Version() == after.Version()
 	for tenant := range tenants {
@@ -25,9 +28,9 @@ func Compare(before, after *shuffle.Snapshot, tenants iter.Seq[string]) (e Effec
 			continue
 		}
 		if was = was[:0]; before != nil {
-			was = before.AppendHand(was, tenant)
+			was, _ = before.DealHand(ctx, was, tenant)
 		}
-		is = after.AppendHand(is[:0], tenant)
+		is, _ = after.DealHand(ctx, is[:0], tenant)
 		gone, come := missing(was, is), missing(is, was)
 		if gone > 0 {
 			e.Losing++

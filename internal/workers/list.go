@@ -7,34 +7,36 @@
 package workers
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/strictjson"
 	"github.com/cellway/cellway/shuffle"
 )
 
 // MaxList is the size in bytes of the longest list of workers.
 const MaxList = 4 << 20
 
-// A List is a cell's workers as JSON has them: the fields of a [shuffle.Config],
-// with an endpoint for each worker. It need not be a good one: see [List.Check].
+// A List is a cell's workers as JSON has them: the fields of a [shuffle.Config] and
+// of a [Deal], with an endpoint for each worker. It need not be a good one: see
+// [List.Check].
 type List struct {
-	Salt    string         `json:"salt,omitempty"`
-	Size    int            `json:"size"`
-	Sizes   map[string]int `json:"sizes,omitempty"`
-	Strict  bool           `json:"strict,omitempty"`
-	Workers []Worker       `json:"workers"`
+	Deal    Method            `json:"deal,omitempty"`    // "": hrw-1
+	Overlap *int              `json:"overlap,omitempty"` // nil: the method's own, if it has one
+	Salt    string            `json:"salt,omitempty"`
+	Size    int               `json:"size"`
+	Sizes   map[string]int    `json:"sizes,omitempty"`
+	Strict  bool              `json:"strict,omitempty"`
+	Numbers map[string]uint64 `json:"numbers,omitempty"` // of tenants: see [Deal]
+	Workers []Worker          `json:"workers"`
 }
 
 // A Worker is one of a list. Its endpoint is scheme://host:port.
 type Worker struct {
 	ID       string `json:"id"`
 	Zone     string `json:"zone,omitempty"`
+	Seat     *int   `json:"seat,omitempty"`   // nil: none; see [Deal]
 	Weight   *int   `json:"weight,omitempty"` // nil: 1
 	Endpoint string `json:"endpoint"`
 }
@@ -52,13 +54,8 @@ func (w Worker) Tickets() int {
 // at: see [List.Check].
 func Decode(b []byte) (List, error) {
 	var l List
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
+	if err := strictjson.Decode(b, &l); err != nil {
 		return List{}, fmt.Errorf("list of workers: %w: %w", cellway.ErrInvalid, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return List{}, fmt.Errorf("list of workers: %w: there is more after its end; remove it", cellway.ErrInvalid)
 	}
 	return l, nil
 }
@@ -74,25 +71,62 @@ func (l List) Config() (cfg shuffle.Config, endpoints map[string]string) {
 	return cfg, endpoints
 }
 
-// ListOf returns the list of such workers, each with its weight.
-func ListOf(cfg shuffle.Config, endpoints map[string]string) List {
-	l := List{Salt: cfg.Salt, Size: cfg.Size, Sizes: cfg.Sizes, Strict: cfg.Strict}
+// Dealing returns how the hands are to be dealt. The error wraps
+// [cellway.ErrInvalid] if the list leaves open what has no default.
+func (l List) Dealing() (Deal, error) {
+	d := Deal{Method: l.Deal, Numbers: l.Numbers}
+	switch {
+	case l.Overlap != nil:
+		d.Overlap = *l.Overlap
+	case l.Deal == Quadruples:
+		d.Overlap = 2
+	case l.Deal == ReedSolomon:
+		return Deal{}, invalid("list of workers: hands are dealt by reed-solomon, but overlap is missing: how many workers two tenants may share")
+	}
+	for _, w := range l.Workers {
+		if w.Seat == nil {
+			continue
+		}
+		if d.Seats == nil {
+			d.Seats = make(map[string]int, len(l.Workers))
+		}
+		d.Seats[w.ID] = *w.Seat
+	}
+	return d, nil
+}
+
+// ListOf returns the list of such workers, each with its weight, dealt so.
+func ListOf(cfg shuffle.Config, endpoints map[string]string, deal Deal) List {
+	l := List{Salt: cfg.Salt, Size: cfg.Size, Sizes: cfg.Sizes, Strict: cfg.Strict, Numbers: deal.Numbers}
+	if deal.method() != HRW1 {
+		l.Deal, l.Overlap = deal.Method, new(deal.Overlap)
+	}
 	for _, one := range cfg.Workers {
-		l.Workers = append(l.Workers, Worker{one.ID, one.Zone, new(one.Weight), endpoints[one.ID]})
+		w := Worker{ID: one.ID, Zone: one.Zone, Weight: new(one.Weight), Endpoint: endpoints[one.ID]}
+		if seat, ok := deal.Seats[one.ID]; ok {
+			w.Seat = new(seat)
+		}
+		l.Workers = append(l.Workers, w)
 	}
 	return l
 }
 
-// Check returns the snapshot that hands are dealt from. Its error is that of the
-// function [Check].
-func (l List) Check() (*shuffle.Snapshot, error) {
+// Check returns what deals the hands. The error wraps [cellway.ErrInvalid], and is
+// that of the function [Check], of [List.Dealing], or of [Deal.Dealer].
+func (l List) Check() (shuffle.Dealer, error) {
 	cfg, endpoints := l.Config()
 	hands, _, err := Check(cfg, endpoints)
-	return hands, err
+	if err != nil {
+		return nil, err
+	}
+	deal, err := l.Dealing()
+	if err != nil {
+		return nil, err
+	}
+	return deal.Dealer(hands)
 }
 
-// Check returns the snapshot that the hands of cfg's workers are dealt from, and
-// their endpoints by id. The error wraps [cellway.ErrInvalid] if a worker has no
+// Check returns the snapshot of cfg's workers, and their endpoints by id. The error wraps [cellway.ErrInvalid] if a worker has no
 // endpoint, or that of another, or its id, and if [shuffle.NewSnapshot] refuses
 // cfg.
 func Check(cfg shuffle.Config, endpoints map[string]string) (*shuffle.Snapshot, map[string]*url.URL, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/strictjson"
 )
 
 // A Served is a cell's list as the control plane gives it to the cell's gateways,
@@ -29,7 +30,7 @@ func DecodeServed(b []byte) (Served, error) {
 		List   json.RawMessage `json:"list"`
 	}
 	if err := json.Unmarshal(b, &in); err != nil {
-		return Served{}, fmt.Errorf("served list of workers: %w: %w", cellway.ErrInvalid, err)
+		return Served{}, fmt.Errorf("served list of workers: %w: %w", cellway.ErrInvalid, strictjson.Say(err))
 	}
 	if err := in.Cell.Validate(); err != nil {
 		return Served{}, fmt.Errorf("served list of workers: %w", err)

@@ -31,7 +31,8 @@ func TestListKeepsAllThatItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := ListOf(l.Config()).Check()
+	cfg, endpoints := l.Config()
+	again, err := ListOf(cfg, endpoints, Deal{}).Check()
 	if err != nil || again.Version() != hands.Version() {
 		t.Errorf("made again it is version %v, was %v, %v", again.Version(), hands.Version(), err)
 	}
@@ -40,8 +41,8 @@ func TestListKeepsAllThatItSays(t *testing.T) {
 // Whatever breaks a rule is refused, and the message names it.
 func TestBadListIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                                      "EOF",
-		`{`:                                     "EOF",
+		``:                                      "it is empty",
+		`{`:                                     "it ends too early",
 		three + "{}":                            "after its end",
 		`{"size":1,"wrokers":[]}`:               "wrokers",
 		`{"size":1,"workers":[{}]}`:             "endpoint",
