@@ -40,7 +40,7 @@
 //   - Whole: a hand has exactly the size asked for, without a worker twice. Where
 //     that can't be, [NewSnapshot] fails; no hand is ever short.
 //   - Quiet: dealing into a buffer of the caller does not allocate, for hands of
-//     up to 32 workers over up to 32 zones.
+//     up to 32 workers.
 //   - Safe: a Snapshot does not change, so any number of goroutines may use it.
 //
 // Not promised: that no two tenants have the same hand. Chance alone gives two

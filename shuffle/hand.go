@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// onStack is how many workers a hand, or zones a snapshot, may have before
-// dealing allocates.
+// onStack is how many workers a hand may have before dealing allocates.
 const onStack = 32
 
 // A scored worker is one of zone.workers with its score for some tenant.
@@ -19,7 +18,7 @@ type scored struct {
 
 // AppendHand appends tenant's hand to dst, in the order in which its workers are
 // to be tried, and returns the extended slice. It allocates only if dst has no
-// room, or for hands of more than 32 workers or over more than 32 zones.
+// room, or for hands of more than 32 workers.
 func (s *Snapshot) AppendHand(dst []Worker, tenant string) []Worker {
 	return s.deal(dst, tenant, s.Size(tenant))
 }
@@ -40,12 +39,17 @@ func (s *Snapshot) deal(dst []Worker, tenant string, k int) []Worker {
 	if len(s.zones) == 1 {
 		return s.zones[0].appendBest(dst, t, k)
 	}
+	// Each zone has a worker to give, so a hand reaches the first k zones at most.
 	var shortOrder [onStack]place
 	order := shortOrder[:0]
 	for i := range s.zones {
 		z := place{zone: &s.zones[i], score: mix(t ^ s.zones[i].hash)}
-		at := len(order)
-		order = append(order, z)
+		if len(order) < k {
+			order = append(order, z)
+		} else if order[k-1].score >= z.score {
+			continue
+		}
+		at := len(order) - 1
 		for ; at > 0 && order[at-1].score < z.score; at-- {
 			order[at] = order[at-1]
 		}

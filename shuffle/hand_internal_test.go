@@ -39,4 +39,7 @@ func TestEqualScoresGoByName(t *testing.T) {
 	if hand := s.AppendHand(nil, "tenant"); hand[0].Zone != "y" {
 		t.Errorf("zone %q comes first among equals, want y", hand[0].Zone)
 	}
+	if hand, err := s.AppendFirst(nil, "tenant", 1); err != nil || hand[0].Zone != "y" {
+		t.Errorf("a hand of one is from zone %v among equals, %v; want y", hand, err)
+	}
 }

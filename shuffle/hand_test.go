@@ -53,7 +53,7 @@ func TestBalancedHandsSurviveAZone(t *testing.T) {
 }
 
 func TestQuiet(t *testing.T) {
-	for _, c := range []struct{ n, zones, k int }{{100, 1, 5}, {100, 3, 5}, {1000, 1, 32}, {1000, 32, 32}, {2048, 1, 4}} {
+	for _, c := range []struct{ n, zones, k int }{{100, 1, 5}, {100, 3, 5}, {1000, 1, 32}, {1000, 32, 32}, {1000, 500, 5}, {2048, 1, 4}} {
 		s := mustSnapshot(t, shuffle.Config{Salt: "quiet", Size: c.k, Sizes: map[string]int{"x": 1}, Workers: named(c.n, c.zones)})
 		buf := make([]shuffle.Worker, 0, c.k)
 		if allocs := testing.AllocsPerRun(100, func() { buf = s.AppendHand(buf[:0], "a tenant of usual length") }); allocs != 0 {

@@ -20,9 +20,12 @@ type Pairs struct {
 	Mean, StdDev float64
 
 	// Any is the probability that it happens to one pair or more, and AnyError
-	// bounds how far off Any may be: it is the Poisson approximation 1-exp(-Mean)
-	// with the bound of Arratia, Goldstein and Gordon ("Two moments suffice for
-	// Poisson approximations", 1989).
+	// bounds how far off Any may be. Any is what it would be if all pairs were
+	// independent; the bound goes by way of the Poisson distribution, to which both
+	// are near: the truth by Arratia, Goldstein and Gordon ("Two moments suffice
+	// for Poisson approximations", 1989), independent pairs by Barbour and Hall ("On
+	// the rate of Poisson convergence", 1984). For two tenants, and where p is 0 or
+	// 1, Any is exact.
 	Any, AnyError float64
 }
 
@@ -40,11 +43,16 @@ func PairsOf(tenants int, p float64) (Pairs, error) {
 	f := Pairs{Tenants: tenants, Count: t * (t - 1) / 2}
 	f.Mean = f.Count * p
 	f.StdDev = math.Sqrt(f.Mean * (1 - p))
-	f.Any = -math.Expm1(-f.Mean)
-	// Each pair depends on the 2(t-2) others that it has a tenant in common with,
-	// and on itself.
-	neighbours := 2 * max(t-2, 0)
-	f.AnyError = min(1, f.Mean*p*(2*neighbours+1)*min(1, 1/max(f.Mean, 1e-300)), max(f.Any, 1-f.Any))
+	if f.Count == 0 {
+		return f, nil
+	}
+	f.Any = -math.Expm1(f.Count * math.Log1p(-p))
+	if t > 2 && p < 1 {
+		// Each pair depends on the 2(t-2) others that it has a tenant in common with,
+		// and on itself; the last 1 is for how far independent pairs are off.
+		neighbours := 2 * (t - 2)
+		f.AnyError = min(1, f.Mean*p*(2*neighbours+1+1)*min(1, 1/max(f.Mean, 1e-300)), max(f.Any, 1-f.Any))
+	}
 	return f, nil
 }
 

@@ -86,6 +86,14 @@ func TestAnyIsWithinItsError(t *testing.T) {
 	if f := pairs(t, 0, 0.5); f != (shuffle.Pairs{}) {
 		t.Errorf("no tenants: %+v", f)
 	}
+	if f := pairs(t, 2, 0.3); math.Abs(f.Any-0.3) > 1e-15 || f.AnyError != 0 {
+		t.Errorf("the only pair: %+v, want exactly its probability", f)
+	}
+	for _, tenants := range []int{2, 3, 1_000_000} {
+		if f := pairs(t, tenants, 1); f.Any != 1 || f.AnyError != 0 {
+			t.Errorf("what all %d tenants do has the probability %v ± %v that some do", tenants, f.Any, f.AnyError)
+		}
+	}
 }
 
 // Mean and spread of the number of pairs, over many fleets dealt by hrw-1.
