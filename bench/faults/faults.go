@@ -16,6 +16,7 @@ const (
 	frontPlain  = "plain"  // as it comes
 	frontFew    = "few"    // with few descriptors, and the limits that follow from them
 	frontBeyond = "beyond" // with few descriptors, and limits beyond them
+	frontPeer   = "peer"   // nginx, in place of frontPlain
 )
 
 // A fault is what goes wrong in one window.

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -64,6 +65,8 @@ type plan struct {
 	rest          time.Duration // before it is
 	faults        []fault
 	router        []string // the program, and arguments that come first
+	peer          string   // the program that faults are played on, too; "": none
+	elsewhere     string   // how runs what would be on other machines
 }
 
 // run measures as args say. The router is the given one, or that of -router, or
@@ -80,6 +83,8 @@ func run(ctx context.Context, args, router []string, stdout, stderr io.Writer) (
 	fs.IntVar(&p.readers, "readers", 200, "clients that don't read their answers")
 	fs.IntVar(&p.idle, "idle", 10_000, "idle connections whose memory is measured; 0 leaves it out")
 	fs.DurationVar(&p.rest, "rest", 2*time.Second, "how long these rest before")
+	beside := fs.String("beside", nginxName, "nginx, or none: what is played the same faults in the same rounds")
+	fs.StringVar(&p.elsewhere, "elsewhere", idly, "how runs what would be on other machines: idle, with what processors have left over, or a `nice` value")
 	only := fs.String("faults", "", "names of faults, with commas; empty: all; none: only -idle")
 	path := fs.String("router", "", "`program` to measure as the router, instead of building the checkout's")
 	enforce := fs.Bool("enforce", false, "exit with code 1 if a bound is missed")
@@ -92,6 +97,18 @@ func run(ctx context.Context, args, router []string, stdout, stderr io.Writer) (
 	}
 	if p.faults, err = chooseFaults(*only); err != nil {
 		return err
+	}
+	switch *beside {
+	case nginxName:
+		if p.peer = findPeer(nginxName); p.peer == "" {
+			fmt.Fprintln(stderr, "nginx is not here, so nothing says what faults cost the machine whatever is in front")
+		}
+	case "none":
+	default:
+		return fmt.Errorf("-beside %q is neither nginx nor none", *beside)
+	}
+	if n, err := strconv.Atoi(p.elsewhere); p.elsewhere != idly && (err != nil || n < 0 || n > 19) {
+		return fmt.Errorf("-elsewhere %q is neither idle nor a nice value from 0 to 19", p.elsewhere)
 	}
 	dir, err := os.MkdirTemp("", "cellway-faults-")
 	if err != nil {

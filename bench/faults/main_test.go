@@ -55,7 +55,7 @@ func TestAShortRunPlaysFaults(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out, said bytes.Buffer
-	args := []string{"-rounds", "1", "-window", "300ms", "-rate", "60", "-bad-rate", "50", "-clients", "300", "-readers", "20", "-idle", "50", "-rest", "50ms", "-o", "json"}
+	args := []string{"-rounds", "1", "-window", "300ms", "-rate", "60", "-bad-rate", "50", "-clients", "300", "-readers", "20", "-idle", "50", "-rest", "50ms", "-elsewhere", "19", "-o", "json"}
 	played := []string{modeHangs, modeFull, modeFields, "silent-crowd", "slow-readers", "no-descriptors"}
 	args = append(args, "-faults", strings.Join(played, ","))
 	if err := run(ctx, args, []string{self, "router"}, &out, &said); err != nil {
@@ -75,6 +75,12 @@ func TestAShortRunPlaysFaults(t *testing.T) {
 		}
 		if f.spoils && f.front == frontPlain && v.Fourth[openload.OK] > 0 || len(v.Fourth) == 0 {
 			t.Errorf("%s: requests of the fourth cell: %v", v.Name, v.Fourth)
+		}
+		if v.WithCPUMS <= 0 || v.WithoutCPUMS <= 0 {
+			t.Errorf("%s: CPU time %v and %v", v.Name, v.WithoutCPUMS, v.WithCPUMS)
+		}
+		if b := v.Beside; findPeer(nginxName) != "" && f.front == frontPlain && (b == nil || b.WithCPUMS <= 0 || b.P99Ratio <= 0) {
+			t.Errorf("%s: beside nginx %+v", v.Name, b)
 		}
 		if v.Before.MiB <= 0 || v.During.Descriptors == 0 || v.After.Descriptors > v.Before.Descriptors+spareDescriptors {
 			t.Errorf("%s: held %v, %v, %v", v.Name, v.Before, v.During, v.After)
@@ -160,7 +166,7 @@ func askRaw(t *testing.T, addr string) string {
 func TestWrongArgumentsAreRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"-rounds", "0"}, {"-window", "1ms"}, {"-rate", "1"}, {"-bad-rate", "0"}, {"-clients", "0"}, {"-readers", "0"}, {"-idle", "-1"},
-		{"-faults", "earthquake"}, {"-o", "xml"}, {"more"}, {"-none"},
+		{"-faults", "earthquake"}, {"-o", "xml"}, {"more"}, {"-none"}, {"-beside", "haproxy"}, {"-elsewhere", "20"}, {"-elsewhere", "far"},
 	} {
 		var said bytes.Buffer
 		if code := start(t.Context(), args, nil, &said, &said); code != 1 {
@@ -171,7 +177,7 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 
 func TestVerdictSaysWhichBoundsAreMissed(t *testing.T) {
 	well := func(p99 float64) window {
-		return window{openload.Quantiles{P50MS: 1, P99MS: p99}, 100, openload.Tally{}, openload.Tally{"cell_timeout": 1}}
+		return window{openload.Quantiles{P50MS: 1, P99MS: p99}, 100, openload.Tally{}, openload.Tally{"cell_timeout": 1}, 10}
 	}
 	good := func() trial {
 		return trial{first: well(10), with: well(10.9), last: well(10), before: holding{20, 30}, during: holding{40, 90}, after: holding{30, 40}}

@@ -23,6 +23,7 @@ type window struct {
 	asked  int
 	failed openload.Tally // requests for the other cells
 	fourth openload.Tally
+	cpu    float64 // milliseconds a second that the router took
 }
 
 // A trial is what one fault gave in one round.
@@ -74,7 +75,7 @@ func measure(ctx context.Context, p plan, dir string, stderr io.Writer) (rep rep
 		Rounds: p.rounds, WindowMS: p.window.Milliseconds(), Rate: p.rate, BadRate: p.badRate, Clients: p.clients, Readers: p.readers,
 		CPUs: runtime.NumCPU(), Load: fleet.LoadAverage(),
 	}
-	r, err := newRig(ctx, group, dir, p.router)
+	r, err := newRig(ctx, group, dir, p.router, p.elsewhere)
 	if err != nil {
 		return rep, err
 	}
@@ -90,7 +91,7 @@ func measure(ctx context.Context, p plan, dir string, stderr io.Writer) (rep rep
 
 // rounds plays every fault once in each round.
 func (m *meter) rounds(ctx context.Context, stderr io.Writer) ([]verdict, error) {
-	trials := make([][]trial, len(m.plan.faults))
+	trials, beside := make([][]trial, len(m.plan.faults)), make([][]trial, len(m.plan.faults))
 	began := time.Now()
 	for round := range m.plan.rounds {
 		for i, f := range m.plan.faults {
@@ -99,6 +100,14 @@ func (m *meter) rounds(ctx context.Context, stderr io.Writer) ([]verdict, error)
 				return nil, fmt.Errorf("%s: %w", f.name, err)
 			}
 			trials[i] = append(trials[i], one)
+			if m.plan.peer == "" || f.front != frontPlain {
+				continue
+			}
+			f.front = frontPeer
+			if one, err = m.play(ctx, f); err != nil {
+				return nil, fmt.Errorf("%s, in front of %s: %w", f.name, nginxName, err)
+			}
+			beside[i] = append(beside[i], one)
 		}
 		if len(trials) > 0 {
 			fmt.Fprintf(stderr, "played %d of %d rounds in %v\n", round+1, m.plan.rounds, time.Since(began).Round(time.Second))
@@ -106,7 +115,11 @@ func (m *meter) rounds(ctx context.Context, stderr io.Writer) ([]verdict, error)
 	}
 	var all []verdict
 	for i, f := range m.plan.faults {
-		all = append(all, judge(f, trials[i]))
+		v := judge(f, trials[i])
+		if len(beside[i]) > 0 {
+			v.Beside = new(compare(beside[i]))
+		}
+		all = append(all, v)
 	}
 	return all, nil
 }
@@ -118,6 +131,7 @@ func (m *meter) front(ctx context.Context, name string) (*front, error) {
 		return f, nil
 	}
 	descriptors, more := 0, bounded()
+	var err error
 	switch name {
 	case frontFew:
 		descriptors = fewDescriptors
@@ -125,7 +139,11 @@ func (m *meter) front(ctx context.Context, name string) (*front, error) {
 		descriptors = fewDescriptors
 		more = append(more, "--max-connections", "100000", "--max-in-flight", "100000")
 	}
-	f, err := m.rig.start(ctx, "router-"+name, descriptors, more...)
+	if name == frontPeer {
+		f, err = m.rig.startPeer(ctx, m.plan.peer)
+	} else {
+		f, err = m.rig.start(ctx, "router-"+name, descriptors, more...)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +261,11 @@ func (m *meter) window(ctx context.Context, name string) (window, error) {
 // send sends requests for d.
 func (m *meter) send(ctx context.Context, name string, d time.Duration) (w window, err error) {
 	all := make([][]openload.Outcome, cells)
+	began := time.Now()
+	before, err := cpuTime(m.fronts[name].pid)
+	if err != nil {
+		return w, err
+	}
 	var sending sync.WaitGroup
 	for i, s := range m.sources[name] {
 		rate := m.plan.rate / (cells - 1)
@@ -255,6 +278,11 @@ func (m *meter) send(ctx context.Context, name string, d time.Duration) (w windo
 	if err := context.Cause(ctx); err != nil {
 		return w, err
 	}
+	after, err := cpuTime(m.fronts[name].pid)
+	if err != nil {
+		return w, err
+	}
+	w.cpu = 1000 * float64(after-before) / float64(time.Since(began))
 	w.failed, w.fourth = openload.Tally{}, openload.Tally{}
 	w.fourth.Add(all[cells-1])
 	var took []time.Duration
@@ -280,13 +308,9 @@ const (
 // goes by the larger of a ratio and a difference.
 func near(ratio, addedMS float64) bool { return ratio <= mostRatio || addedMS <= mostAddedMS }
 
-// A verdict is what one fault gave: medians over the rounds, and what was held in
-// the round in which that grew most.
-type verdict struct {
-	Name  string `json:"name"`
-	What  string `json:"what"`
-	Front string `json:"router"`
-
+// A comparison is of windows with a fault to those without: medians over the
+// rounds.
+type comparison struct {
 	WithoutP50MS float64 `json:"without_p50_ms"`
 	WithoutP99MS float64 `json:"without_p99_ms"`
 	WithP50MS    float64 `json:"with_p50_ms"`
@@ -295,6 +319,41 @@ type verdict struct {
 	P99AddedMS   float64 `json:"p99_added_ms"`
 	SameRatio    float64 `json:"same_p99_ratio"` // of the windows without the fault, the second to the first
 	SameAddedMS  float64 `json:"same_p99_added_ms"`
+	WithoutCPUMS float64 `json:"without_cpu_ms_per_s"` // that the router's processes took
+	WithCPUMS    float64 `json:"with_cpu_ms_per_s"`
+}
+
+// compare compares.
+func compare(trials []trial) (c comparison) {
+	over := func(of func(trial) float64) float64 {
+		var all []float64
+		for _, r := range trials {
+			all = append(all, of(r))
+		}
+		return openload.Median(all)
+	}
+	without := func(r trial) float64 { return (r.first.P99MS + r.last.P99MS) / 2 }
+	c.WithoutP50MS = over(func(r trial) float64 { return (r.first.P50MS + r.last.P50MS) / 2 })
+	c.WithoutP99MS = over(without)
+	c.WithP50MS, c.WithP99MS = over(func(r trial) float64 { return r.with.P50MS }), over(func(r trial) float64 { return r.with.P99MS })
+	c.P99Ratio = over(func(r trial) float64 { return r.with.P99MS / without(r) })
+	c.P99AddedMS = over(func(r trial) float64 { return r.with.P99MS - without(r) })
+	c.SameRatio = over(func(r trial) float64 { return r.last.P99MS / r.first.P99MS })
+	c.SameAddedMS = over(func(r trial) float64 { return r.last.P99MS - r.first.P99MS })
+	c.WithoutCPUMS = over(func(r trial) float64 { return (r.first.cpu + r.last.cpu) / 2 })
+	c.WithCPUMS = over(func(r trial) float64 { return r.with.cpu })
+	return c
+}
+
+// A verdict is what one fault gave: medians over the rounds, and what was held in
+// the round in which that grew most.
+type verdict struct {
+	Name  string `json:"name"`
+	What  string `json:"what"`
+	Front string `json:"router"`
+
+	comparison
+	Beside *comparison `json:"nginx,omitempty"` // the same in front of it
 
 	Asked  int            `json:"asked"`            // of the other cells, with the fault
 	Failed openload.Tally `json:"failed,omitempty"` // of these
@@ -313,22 +372,7 @@ type verdict struct {
 
 // judge makes a verdict of a fault's trials.
 func judge(f fault, trials []trial) verdict {
-	v := verdict{Name: f.name, What: f.what, Front: f.front, Failed: openload.Tally{}, Fourth: openload.Tally{}}
-	over := func(of func(trial) float64) float64 {
-		var all []float64
-		for _, r := range trials {
-			all = append(all, of(r))
-		}
-		return openload.Median(all)
-	}
-	without := func(r trial) float64 { return (r.first.P99MS + r.last.P99MS) / 2 }
-	v.WithoutP50MS = over(func(r trial) float64 { return (r.first.P50MS + r.last.P50MS) / 2 })
-	v.WithoutP99MS = over(without)
-	v.WithP50MS, v.WithP99MS = over(func(r trial) float64 { return r.with.P50MS }), over(func(r trial) float64 { return r.with.P99MS })
-	v.P99Ratio = over(func(r trial) float64 { return r.with.P99MS / without(r) })
-	v.P99AddedMS = over(func(r trial) float64 { return r.with.P99MS - without(r) })
-	v.SameRatio = over(func(r trial) float64 { return r.last.P99MS / r.first.P99MS })
-	v.SameAddedMS = over(func(r trial) float64 { return r.last.P99MS - r.first.P99MS })
+	v := verdict{Name: f.name, What: f.what, Front: f.front, comparison: compare(trials), Failed: openload.Tally{}, Fourth: openload.Tally{}}
 	failed, stayed := 0, 0.0
 	for i, r := range trials {
 		v.Asked += r.with.asked

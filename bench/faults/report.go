@@ -67,7 +67,7 @@ func (r report) table(w io.Writer) error {
 func (r report) faultTable(b *strings.Builder) {
 	fmt.Fprintf(b, "medians of %d rounds with windows of %v; %d requests a second for three cells, and %d for the fourth\n",
 		r.Rounds, time.Duration(r.WindowMS)*time.Millisecond, r.Rate, r.BadRate)
-	fmt.Fprintf(b, "\n%-16s %8s %8s %7s %7s %7s %8s  %-23s %-17s %9s  %s\n", "", "p99 ms", "with it", "ratio", "+ ms", "A/A", "failed", "RSS MiB", "descriptors", "free in s", "meets")
+	fmt.Fprintf(b, "\n%-16s %8s %8s %7s %7s %7s %14s %8s  %-23s %-17s %9s  %s\n", "", "p99 ms", "with it", "ratio", "+ ms", "A/A", "CPU ms/s", "failed", "RSS MiB", "descriptors", "free in s", "meets")
 	for _, v := range r.Results {
 		meets := yes(len(v.Missed) == 0)
 		if !v.Conclusive {
@@ -77,11 +77,14 @@ func (r report) faultTable(b *strings.Builder) {
 		for _, n := range v.Failed {
 			failed += n
 		}
-		fmt.Fprintf(b, "%-16s %8.2f %8.2f %7.2f %7.2f %7.2f %8d  %-23s %-17s %9.1f  %s\n", v.Name, v.WithoutP99MS, v.WithP99MS, v.P99Ratio, v.P99AddedMS, v.SameRatio, failed,
+		fmt.Fprintf(b, "%s %8d  %-23s %-17s %9.1f  %s\n", v.row(v.Name), failed,
 			fmt.Sprintf("%.1f, %.1f, %.1f", v.Before.MiB, v.During.MiB, v.After.MiB),
 			fmt.Sprintf("%d, %d, %d", v.Before.Descriptors, v.During.Descriptors, v.After.Descriptors), v.Settled, meets)
+		if v.Beside != nil {
+			fmt.Fprintf(b, "%s\n", v.Beside.row("  nginx"))
+		}
 	}
-	fmt.Fprintf(b, "\np99 and failures are of the other cells; A/A is one window without the fault to the other; memory and descriptors\nare the router's before, during and after, in the round in which memory grew most. Bounds: p99 at most %.1f x or + %.1f ms, whichever is larger; no failures.\n", mostRatio, mostAddedMS)
+	fmt.Fprintf(b, "\np99 and failures are of the other cells; A/A is one window without the fault to the other; CPU ms/s is the router's without the fault and with it;\nin rows of nginx, it is in front. Memory and descriptors are the router's before, during and after, in the round in which memory grew most. Bounds: p99 at most %.1f x or + %.1f ms, whichever is larger; no failures.\n", mostRatio, mostAddedMS)
 	for _, v := range r.Results {
 		fmt.Fprintf(b, "\n%s: %s\n", v.Name, v.What)
 		fmt.Fprintf(b, "    the fourth cell's requests: %s\n", v.Fourth)
@@ -95,6 +98,11 @@ func (r report) faultTable(b *strings.Builder) {
 			fmt.Fprintf(b, "    MISSED: %s\n", missed)
 		}
 	}
+}
+
+// row is a comparison's part of a line of the table.
+func (c comparison) row(name string) string {
+	return fmt.Sprintf("%-16s %8.2f %8.2f %7.2f %7.2f %7.2f %14s", name, c.WithoutP99MS, c.WithP99MS, c.P99Ratio, c.P99AddedMS, c.SameRatio, fmt.Sprintf("%.0f, %.0f", c.WithoutCPUMS, c.WithCPUMS))
 }
 
 func yes(ok bool) string {

@@ -42,7 +42,8 @@ type rig struct {
 }
 
 // newRig starts the cells in group, with files in dir.
-func newRig(ctx context.Context, group *proc.Group, dir string, router []string) (*rig, error) {
+// What would be on other machines runs as elsewhere says: see runAs.
+func newRig(ctx context.Context, group *proc.Group, dir string, router []string, elsewhere string) (*rig, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -70,14 +71,12 @@ func newRig(ctx context.Context, group *proc.Group, dir string, router []string)
 	return r, r.child("crowd", crowd, r.crowds).Start(ctx)
 }
 
-// elsewhere is the nice value of what would be on other machines.
-const elsewhere = "19"
-
 func (r *rig) child(name string, command []string, ready string) *proc.Process {
-	return r.group.Add(proc.Spec{
-		Name: name, Path: command[0], Args: command[1:], ReadyIn: 30 * time.Second,
-		Ready: func(ctx context.Context) error { return fleet.OK(ctx, r.client, ready, "") },
-	})
+	return r.group.Add(r.spec(name, command, func(ctx context.Context) error { return fleet.OK(ctx, r.client, ready, "") }))
+}
+
+func (r *rig) spec(name string, command []string, ready func(context.Context) error) proc.Spec {
+	return proc.Spec{Name: name, Path: command[0], Args: command[1:], ReadyIn: 30 * time.Second, Ready: ready}
 }
 
 // become has the fourth cell do what mode says from now on.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+	"unsafe"
 )
 
 // A holding is what a process holds.
@@ -62,8 +64,13 @@ func raiseDescriptors() (int, error) {
 	return int(min(l.Cur, 1<<30)), nil
 }
 
+// idly is how a process runs that gets a processor only where nobody else wants
+// it, and gives it up at once. One with the highest nice value keeps it for some
+// milliseconds.
+const idly = "idle"
+
 // runAs becomes the program args[0], with so many descriptors at most if that is
-// not 0, and with that nice value.
+// not 0, and with that nice value, or idly.
 func runAs(descriptors, nice string, args []string) error {
 	n, err := strconv.ParseUint(descriptors, 10, 31)
 	if err != nil {
@@ -74,17 +81,46 @@ func runAs(descriptors, nice string, args []string) error {
 			return fmt.Errorf("limit descriptors to %d: %w", n, err)
 		}
 	}
-	value, err := strconv.Atoi(nice)
-	if err != nil {
+	// Both are of a thread, on Linux: that which becomes the program's first.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	switch value, err := strconv.Atoi(nice); {
+	case nice == idly:
+		const policy = 5 // SCHED_IDLE
+		priority := int32(0)
+		if _, _, errno := syscall.Syscall(syscall.SYS_SCHED_SETSCHEDULER, 0, policy, uintptr(unsafe.Pointer(&priority))); errno != 0 {
+			return fmt.Errorf("run where nobody else wants to: %w", errno)
+		}
+	case err != nil:
 		return err
-	}
-	if value != 0 {
-		// It is of a thread, on Linux: that which becomes the program's first.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+	case value != 0:
 		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, value); err != nil {
 			return fmt.Errorf("run at nice %d: %w", value, err)
 		}
 	}
 	return syscall.Exec(args[0], args, os.Environ())
+}
+
+// cpuTime returns the CPU time, of user and kernel together, that a process and
+// its children have taken so far.
+func cpuTime(pid int) (sum time.Duration, err error) {
+	all := []int{pid}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err == nil {
+		for _, field := range strings.Fields(string(text)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				return 0, fmt.Errorf("children of process %d: %w", pid, err)
+			}
+			all = append(all, child)
+		}
+	}
+	for _, one := range all {
+		const schedulersClock = 2
+		var t syscall.Timespec
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(^one<<3|schedulersClock), uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+			return 0, fmt.Errorf("the CPU time of process %d: %w", one, errno)
+		}
+		sum += time.Duration(t.Nano())
+	}
+	return sum, nil
 }
