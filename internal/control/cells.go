@@ -188,7 +188,8 @@ func sameCell(a, b cellway.Cell) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// Retire ends a cell that owns nothing. Its name is never used again.
+// Retire ends a cell that owns nothing, and its list of workers with it. Its name is
+// never used again.
 func (s *Service) Retire(ctx context.Context, call Call, id cellway.CellID, at cellway.Revision) (c CellStatus, ch Change, err error) {
 	ch, err = s.write(ctx, call, func(w *work) error {
 		old, err := getCell(w.tx, id)
@@ -212,6 +213,9 @@ func (s *Service) Retire(ctx context.Context, call Call, id cellway.CellID, at c
 			return err
 		}
 		w.putMapCell(c.Cell)
+		if err := w.retireWorkers(id); err != nil {
+			return err
+		}
 		w.record("cell.retire", "cell/"+string(id), old, c.Cell)
 		return nil
 	})

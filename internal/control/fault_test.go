@@ -59,6 +59,18 @@ var script = []struct {
 		_, _, err := s.Undrain(t.Context(), by, "cell-001", 100)
 		return err
 	}},
+	{name: "workers", done: []error{cellway.ErrConflict}, do: func(t *testing.T, s *control.Service) error {
+		_, err := s.PutWorkers(t.Context(), by, "cell-001", aList(3), 0)
+		return err
+	}},
+	{name: "worker", done: []error{cellway.ErrExists}, do: func(t *testing.T, s *control.Service) error {
+		_, err := s.PutWorker(t.Context(), by, "cell-001", aWorker(4), 0)
+		return err
+	}},
+	{name: "drained worker", do: func(t *testing.T, s *control.Service) error {
+		_, err := s.DrainWorker(t.Context(), by, "cell-001", "w1")
+		return err
+	}},
 	{name: "alias", do: func(t *testing.T, s *control.Service) error {
 		_, _, err := s.PutAlias(t.Context(), by, cellway.Alias{Name: "acme-inc", Target: "acme"})
 		return err
@@ -128,6 +140,9 @@ func live(t *testing.T, st *faultstore.Store) {
 			if err := m.Check(); err != nil {
 				t.Error(err)
 			}
+		}
+		if l, err := s.Workers(t.Context(), "cell-001"); err != nil || len(l.Workers) != 4 || weight(t, l, "w1") != 0 || l.Revision != 3 {
+			t.Errorf("list of workers %+v, %v", l, err)
 		}
 		total := 0
 		for _, id := range []cellway.CellID{"cell-001", "cell-002"} {

@@ -26,6 +26,7 @@ const (
 	kindToken    = "token"
 	kindVersion  = "version"
 	kindHead     = "head"
+	kindWorkers  = "workers"
 )
 
 // The only id of a kind that has one record.

@@ -24,7 +24,7 @@ const (
 	Operator Role = "operator"
 	Admin    Role = "admin"
 	RouterIs Role = "router" // reads the map and reports
-	CellIs   Role = "cell"   // reads its own fences
+	CellIs   Role = "cell"   // looks up keys, reads its own list of workers
 )
 
 var roles = []Role{Viewer, Operator, Admin, RouterIs, CellIs}
@@ -49,14 +49,23 @@ type Token struct {
 	CreatedAt time.Time        `json:"created_at"`
 	ExpiresAt time.Time        `json:"expires_at,omitzero"` // zero: never
 	Routers   string           `json:"routers,omitempty"`   // of a router's: as which it may report, see [Token.MayReport]
+	Cells     string           `json:"cells,omitempty"`     // of a cell's: whose workers it may read, see [Token.MayServe]
 }
 
 // MayReport reports whether who has the token may report as the router id: any,
 // if Routers is empty; those that begin with it, if it ends in *; else only the
 // one that it names.
-func (t Token) MayReport(id string) bool {
-	prefix, many := strings.CutSuffix(t.Routers, "*")
-	return t.Routers == "" || many && strings.HasPrefix(id, prefix) || t.Routers == id
+func (t Token) MayReport(id string) bool { return bound(t.Routers, id) }
+
+// MayServe reports whether who has the token may read the list of workers of that
+// cell, salt included: any, if Cells is empty; those that begin with it, if it ends
+// in *; else only the one that it names.
+func (t Token) MayServe(id cellway.CellID) bool { return bound(t.Cells, string(id)) }
+
+// bound reports whether a token for ids is for id.
+func bound(ids, id string) bool {
+	prefix, many := strings.CutSuffix(ids, "*")
+	return ids == "" || many && strings.HasPrefix(id, prefix) || ids == id
 }
 
 const tokenPrefix = "cwt_"
@@ -70,7 +79,7 @@ func hashSecret(secret string) string {
 // again. An expiry of zero is never. From the first token on everybody needs
 // one, so the first is an admin's.
 func (s *Service) CreateToken(ctx context.Context, call Call, name string, role Role, expires time.Time) (t Token, secret string, err error) {
-	return s.createToken(ctx, call, name, role, expires, "")
+	return s.createToken(ctx, call, Token{Name: name, Role: role, ExpiresAt: expires})
 }
 
 // CreateRouterToken makes a token for routers that may report under some ids
@@ -79,10 +88,21 @@ func (s *Service) CreateRouterToken(ctx context.Context, call Call, name, ids st
 	if prefix := strings.TrimSuffix(ids, "*"); !routerID.MatchString(prefix) {
 		return t, "", fmt.Errorf("routers %.80q: give the id of a router, or the beginning of ids followed by *: %w", ids, cellway.ErrInvalid)
 	}
-	return s.createToken(ctx, call, name, RouterIs, expires, ids)
+	return s.createToken(ctx, call, Token{Name: name, Role: RouterIs, ExpiresAt: expires, Routers: ids})
 }
 
-func (s *Service) createToken(ctx context.Context, call Call, name string, role Role, expires time.Time, ids string) (t Token, secret string, err error) {
+// CreateCellToken makes a token for the gateways of some cells only: one id, or a
+// beginning of ids followed by *.
+func (s *Service) CreateCellToken(ctx context.Context, call Call, name, ids string, expires time.Time) (t Token, secret string, err error) {
+	if prefix := strings.TrimSuffix(ids, "*"); cellway.CellID(prefix).Validate() != nil {
+		return t, "", fmt.Errorf("cells %.80q: give the id of a cell, or the beginning of ids followed by *: %w", ids, cellway.ErrInvalid)
+	}
+	return s.createToken(ctx, call, Token{Name: name, Role: CellIs, ExpiresAt: expires, Cells: ids})
+}
+
+// createToken makes a token of what set says of it.
+func (s *Service) createToken(ctx context.Context, call Call, set Token) (t Token, secret string, err error) {
+	name, role, expires := set.Name, set.Role, set.ExpiresAt
 	if _, err := ParseRole(string(role)); err != nil {
 		return t, "", err
 	}
@@ -93,7 +113,8 @@ func (s *Service) createToken(ctx context.Context, call Call, name string, role 
 		return t, "", fmt.Errorf("token %s would expire at %s, which has passed: %w", name, expires.Format(time.RFC3339), cellway.ErrInvalid)
 	}
 	secret = tokenPrefix + rand.Text()
-	t = Token{ID: strings.ToLower(rand.Text()[:12]), Name: name, Role: role, Hash: hashSecret(secret), By: call.Who, ExpiresAt: expires.UTC(), Routers: ids}
+	t = set
+	t.ID, t.Hash, t.By, t.ExpiresAt = strings.ToLower(rand.Text()[:12]), hashSecret(secret), call.Who, expires.UTC()
 	_, err = s.write(ctx, call, func(w *work) error {
 		others, err := w.tx.Count(kindToken, "")
 		if err != nil {

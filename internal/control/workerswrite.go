@@ -1,0 +1,287 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/workers"
+)
+
+// WorkersSettings are a list of workers as somebody wants it. A nil Salt, which
+// stands before that of List, leaves the salt as it is; a list that is new gets one
+// drawn.
+type WorkersSettings struct {
+	workers.List
+	Salt *string
+}
+
+// A WorkersChange is what a write did to a list.
+type WorkersChange struct {
+	Before, After Workers // a Revision of 0: there was none; After is nothing if the list was deleted
+	Unchanged     bool    // it was so already: nothing was written
+}
+
+// PutWorkers gives a cell its list of workers (at revision 0) or replaces it whole.
+// The map stays as it is, and so do epochs.
+func (s *Service) PutWorkers(ctx context.Context, call Call, id cellway.CellID, set WorkersSettings, at cellway.Revision) (WorkersChange, error) {
+	return s.changeWorkers(ctx, call, id, "workers.set", func(old Workers) (Workers, error) {
+		if old.Revision != at {
+			return old, conflict(old, at)
+		}
+		now := old
+		now.List = set.List
+		switch now.Salt = old.Salt; {
+		case set.Salt != nil:
+			now.Salt = *set.Salt
+		case old.Revision == 0:
+			now.Salt = rand.Text()
+		}
+		return now, nil
+	})
+}
+
+// conflict is the error of a write at another revision than the list has.
+func conflict(l Workers, at cellway.Revision) error {
+	if l.Revision == 0 {
+		return fmt.Errorf("cell %s has no list of workers, so it is not at revision %d: %w", l.Cell, at, cellway.ErrConflict)
+	}
+	return fmt.Errorf("the list of workers of cell %s is at revision %d, not %d: %w", l.Cell, l.Revision, at, cellway.ErrConflict)
+}
+
+// PutWorker adds a worker to a cell's list (at revision 0, whatever revision the
+// list has), or changes the one that is there (at the revision of the list).
+func (s *Service) PutWorker(ctx context.Context, call Call, id cellway.CellID, set workers.Worker, at cellway.Revision) (WorkersChange, error) {
+	return s.changeWorker(ctx, call, id, set.ID, "workers.put", func(now *Workers, i int) error {
+		switch {
+		case at != 0 && now.Revision != at:
+			return conflict(*now, at)
+		case at == 0 && i >= 0:
+			return fmt.Errorf("cell %s has a worker %s: %w", id, set.ID, cellway.ErrExists)
+		case at != 0 && i < 0:
+			return noWorker(*now, set.ID)
+		case i < 0:
+			now.Workers = append(now.Workers, set)
+		default:
+			now.Workers[i] = set
+		}
+		return nil
+	})
+}
+
+// RemoveWorker takes a worker out of a cell's list.
+func (s *Service) RemoveWorker(ctx context.Context, call Call, id cellway.CellID, worker string, at cellway.Revision) (WorkersChange, error) {
+	return s.changeWorker(ctx, call, id, worker, "workers.remove", func(now *Workers, i int) error {
+		switch {
+		case now.Revision != at:
+			return conflict(*now, at)
+		case i < 0:
+			return noWorker(*now, worker)
+		}
+		now.Workers = slices.Delete(now.Workers, i, i+1)
+		return nil
+	})
+}
+
+// DrainWorker gives a worker weight 0: it stays in the list and in nobody's hand.
+// Asking again for what is done does nothing.
+func (s *Service) DrainWorker(ctx context.Context, call Call, id cellway.CellID, worker string) (WorkersChange, error) {
+	return s.changeWorker(ctx, call, id, worker, "workers.drain", func(now *Workers, i int) error {
+		if err := call.at(now.Revision, "the list of workers of cell "+string(id)); err != nil {
+			return err
+		}
+		if i < 0 {
+			return noWorker(*now, worker)
+		}
+		now.Workers[i].Weight = new(int)
+		return nil
+	})
+}
+
+// UndrainWorker gives a drained worker the weight that it had, or 1 if that is not
+// known, or the weight that is named. Asking again for what is done does nothing.
+func (s *Service) UndrainWorker(ctx context.Context, call Call, id cellway.CellID, worker string, weight int) (WorkersChange, error) {
+	return s.changeWorker(ctx, call, id, worker, "workers.undrain", func(now *Workers, i int) error {
+		if err := call.at(now.Revision, "the list of workers of cell "+string(id)); err != nil {
+			return err
+		}
+		if i < 0 {
+			return noWorker(*now, worker)
+		}
+		has := now.Workers[i].Tickets()
+		switch {
+		case has > 0 && weight != 0 && weight != has:
+			return fmt.Errorf("worker %s of cell %s is not drained; its weight is %d, and an undrain to %d would change it: %w", worker, id, has, weight, cellway.ErrInvalid)
+		case has > 0:
+			return nil
+		case weight == 0:
+			weight = max(now.Drained[worker], 1)
+		}
+		now.Workers[i].Weight = &weight
+		return nil
+	})
+}
+
+// noWorker is the error of a worker that the list lacks.
+func noWorker(l Workers, worker string) error {
+	return fmt.Errorf("cell %s has no worker %q; cellway cell workers list %s shows those that it has: %w", l.Cell, worker, l.Cell, cellway.ErrNotFound)
+}
+
+// changeWorker changes one worker of a list that is there. edit is given the list,
+// which it may change, and where the worker is in it, or -1.
+func (s *Service) changeWorker(ctx context.Context, call Call, id cellway.CellID, worker, act string, edit func(now *Workers, i int) error) (WorkersChange, error) {
+	if err := validName("worker", worker); err != nil {
+		return WorkersChange{}, err
+	}
+	return s.changeWorkers(ctx, call, id, act, func(old Workers) (Workers, error) {
+		now := old
+		if old.Revision != 0 {
+			now.Workers = slices.Clone(old.Workers)
+		}
+		return now, edit(&now, old.find(worker))
+	})
+}
+
+// changeWorkers is the one path of writes to a cell's list. edit is given the list,
+// of revision 0 if there is none, and must not change what that refers to.
+func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellID, act string, edit func(old Workers) (Workers, error)) (ch WorkersChange, err error) {
+	_, err = s.writeSoon(ctx, call, func(w *work) error {
+		ch = WorkersChange{}
+		old, err := getWorkers(w.tx, id)
+		switch {
+		case act == "workers.set" && errors.Is(err, cellway.ErrNotFound):
+			if old, err = w.noWorkersYet(id); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+		now, err := edit(old)
+		if err != nil {
+			return err
+		}
+		if err := now.validate(); err != nil {
+			return err
+		}
+		if now.tidy(old); old.Revision != 0 && old.Incarnation == w.head.Incarnation && alike(old, now) {
+			ch = WorkersChange{Before: old, After: old, Unchanged: true}
+			return nil
+		}
+		if act != "workers.set" && old.Incarnation != w.head.Incarnation {
+			return fmt.Errorf("the list of workers of cell %s is from before a restore, and gateways may have a newer one; look at it, and apply all of it once: cellway cell workers list %s -o json > list.json, then cellway cell workers apply %s -f list.json: %w",
+				id, id, id, cellway.ErrInvalid)
+		}
+		if old.Revision == 0 {
+			now.CreatedAt = w.now
+		}
+		now.ChangedAt, now.Incarnation = w.now, w.head.Incarnation
+		if now.Revision, err = put(w.tx, kindWorkers, string(id), old.Revision, now); err != nil {
+			return err
+		}
+		before := any(nil)
+		if old.Revision != 0 {
+			before = old.public()
+		}
+		w.record(act, "cell/"+string(id), before, now.public())
+		ch.Before, ch.After = old, now
+		return nil
+	})
+	if err != nil {
+		return WorkersChange{}, err
+	}
+	return ch, nil
+}
+
+// noWorkersYet is the list of a cell that has none and may have one.
+func (w *work) noWorkersYet(id cellway.CellID) (Workers, error) {
+	c, err := getCell(w.tx, id)
+	if errors.Is(err, cellway.ErrNotFound) {
+		return Workers{}, fmt.Errorf("cell %s is not registered here; register it first: cellway cell add %s: %w", id, id, cellway.ErrNotFound)
+	}
+	if err != nil {
+		return Workers{}, err
+	}
+	if c.State == cellway.CellRetired {
+		return Workers{}, fmt.Errorf("cell %s is retired, and has no workers any more: %w", id, cellway.ErrInvalid)
+	}
+	return Workers{Cell: id}, nil
+}
+
+// DeleteWorkers takes a cell's list away. Gateways go on with the last one that
+// they have.
+func (s *Service) DeleteWorkers(ctx context.Context, call Call, id cellway.CellID, at cellway.Revision) (ch WorkersChange, err error) {
+	_, err = s.writeSoon(ctx, call, func(w *work) error {
+		old, err := getWorkers(w.tx, id)
+		if err != nil {
+			return err
+		}
+		if old.Revision != at {
+			return conflict(old, at)
+		}
+		ch = WorkersChange{Before: old}
+		return w.dropWorkers(old)
+	})
+	if err != nil {
+		return WorkersChange{}, err
+	}
+	return ch, nil
+}
+
+// dropWorkers deletes a list.
+func (w *work) dropWorkers(l Workers) error {
+	w.record("workers.delete", "cell/"+string(l.Cell), l.public(), nil)
+	return w.tx.Delete(kindWorkers, string(l.Cell), l.Revision)
+}
+
+// retireWorkers deletes the list of a cell that is being retired, if it has one.
+func (w *work) retireWorkers(id cellway.CellID) error {
+	l, err := get(w.tx, kindWorkers, string(id), setWorkersRevision)
+	if errors.Is(err, cellway.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return w.dropWorkers(l)
+}
+
+// Bounds of a list, so that what is kept can be read by every gateway.
+const maxSalt = 4096 // bytes
+
+// validate holds a list to the rules of gateways, and its names to those of
+// records.
+func (l Workers) validate() error {
+	what := "cell " + string(l.Cell)
+	for _, worker := range l.Workers {
+		if err := validName(what+": worker", worker.ID); err != nil {
+			return err
+		}
+		if err := validText(what+": zone of worker "+worker.ID, worker.Zone, maxName); err != nil {
+			return err
+		}
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(l.Sizes)) {
+		if err := cellway.TenantID(tenant).Validate(); err != nil {
+			return fmt.Errorf("%s: sizes: %w", what, err)
+		}
+	}
+	if len(l.Salt) > maxSalt {
+		return fmt.Errorf("%s: its salt has %d bytes, the most is %d: %w", what, len(l.Salt), maxSalt, cellway.ErrInvalid)
+	}
+	if _, err := l.Check(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	b, err := json.Marshal(l.Served())
+	if err != nil {
+		return err
+	}
+	if len(b) > workers.MaxList {
+		return fmt.Errorf("%s: its list of workers has %d bytes, the most that gateways read is %d: %w", what, len(b), workers.MaxList, cellway.ErrInvalid)
+	}
+	return nil
+}
