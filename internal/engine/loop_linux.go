@@ -31,6 +31,7 @@ type loop struct {
 	parts   []gathering            // requests of which a part is there, the oldest first
 	work    *scratch               // of the call that is served at the time
 	spawn   bool                   // a goroutine was started
+	base    time.Time              // when the wall clock was read last
 	now     time.Time              // when the present step began
 	reserve *reserve
 
@@ -207,7 +208,7 @@ func (l *loop) run() {
 	defer close(l.done)
 	defer l.end()
 	events := make([]syscall.EpollEvent, loopEvents)
-	l.now = time.Now()
+	l.set()
 	next := l.now.Add(time.Second)
 	for n := 0; !l.over; {
 		if len(l.again) > 0 || n == len(events) {
@@ -236,7 +237,7 @@ func (l *loop) run() {
 		}
 		l.takePosts()
 		if n == 0 {
-			l.now = time.Now()
+			l.tick()
 		}
 		if len(l.parts) > 0 {
 			l.streamLate()
@@ -246,6 +247,7 @@ func (l *loop) run() {
 			runtime.Gosched() // it is first in line here
 		}
 		if !l.now.Before(next) {
+			l.set()
 			l.reap(l.now)
 			if l.srv.inLoops.Load() == 0 {
 				l.srv.tellLooping()
@@ -297,6 +299,16 @@ func (l *loop) takePosts() {
 
 func (l *loop) clock() time.Time { return l.now }
 
+// tick reads the clock for the next step. It reads the monotonic one, which is
+// half of what [time.Now] does; the wall clock is taken to go on at its pace until
+// it is read again, each second.
+func (l *loop) tick() { l.now = l.base.Add(time.Since(l.base)) }
+
+func (l *loop) set() {
+	l.now = time.Now()
+	l.base = l.now
+}
+
 // lend lets a call have the loop's scratch for a step, unless it has its own.
 func (l *loop) lend(k *Call) {
 	if !k.owns {
@@ -322,7 +334,7 @@ func (l *loop) event(ev *syscall.EpollEvent) {
 	if fd == l.bell {
 		var b [8]byte
 		_, _ = syscall.Read(fd, b[:])
-		l.now = time.Now()
+		l.tick()
 		return
 	}
 	s := &l.slots[fd]

@@ -57,7 +57,7 @@ func (l *loop) attend(c *client, stay uint32) {
 	if !here {
 		return
 	}
-	l.now = time.Now()
+	l.tick()
 	switch {
 	case c.pending && c.call.cause() != nil, c.pending && closed:
 		if closed {
@@ -114,7 +114,7 @@ func (l *loop) read(c *client) {
 		n, err := readDescriptor(c.fd, space)
 		switch {
 		case n > 0:
-			l.now = time.Now()
+			l.tick()
 			c.call.in.end += n
 			c.ready = n == len(space) || c.fin // nobody will tell of the end again
 			if !c.advance() || len(c.stuck) > 0 {

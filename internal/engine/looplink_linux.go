@@ -155,7 +155,7 @@ func (l *loop) push(ln *link) {
 
 // step reads on of an answer.
 func (l *loop) step(k *Call, ln *link) {
-	l.now = time.Now()
+	l.tick()
 	if !k.owns {
 		k.use(l.work)
 		k.reply.begin(&k.pool.all.buffers)
