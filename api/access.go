@@ -11,7 +11,7 @@ const (
 	RoleOperator = "operator" // also changes cells, tenants, overrides and admits
 	RoleAdmin    = "admin"    // also settings, tokens, rollbacks, backups and restores
 	RoleRouter   = "router"   // a machine: reads the map and reports
-	RoleCell     = "cell"     // a machine: looks up keys
+	RoleCell     = "cell"     // a machine: looks up keys, reads its cell's list of workers
 )
 
 // A Token is a way in, without its secret.
@@ -23,6 +23,7 @@ type Token struct {
 	CreatedBy string    `json:"created_by,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
 	Routers   string    `json:"routers,omitempty"`   // of a router's: the id that it may report as, or the beginning of ids followed by *; empty: any
+	Cells     string    `json:"cells,omitempty"`     // of a cell's: the id whose workers it may read, or the beginning of ids followed by *; empty: any
 }
 
 // A TokenCreation is the body of POST /v1/tokens.
@@ -31,6 +32,7 @@ type TokenCreation struct {
 	Role      string    `json:"role"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Routers   string    `json:"routers,omitempty"` // for a router's: as in [Token]
+	Cells     string    `json:"cells,omitempty"`   // for a cell's: as in [Token]
 }
 
 // A NewToken answers POST /v1/tokens: the only time that the secret is told.

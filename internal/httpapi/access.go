@@ -32,7 +32,8 @@ var (
 	// Machines read what they need and nothing else.
 	mapReaders = []control.Role{control.Viewer, control.Operator, control.Admin, control.RouterIs}
 	keyReaders = []control.Role{control.Viewer, control.Operator, control.Admin, control.RouterIs, control.CellIs}
-	everybody  []control.Role // without a token too
+	gateways   = []control.Role{control.Admin, control.CellIs} // with the salt; an admin may read it in a backup too
+	everybody  []control.Role                                  // without a token too
 )
 
 // authenticate finds out who makes a request: by bearer token, else by client

@@ -28,13 +28,13 @@ var allRoles = []control.Role{control.Viewer, control.Operator, control.Admin, c
 // The table of who may do what, for a person to read in a review.
 func TestAccessTable(t *testing.T) {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%-42s", "route")
+	fmt.Fprintf(&out, "%-48s", "route")
 	for _, role := range allRoles {
 		fmt.Fprintf(&out, " %-8s", role)
 	}
 	out.WriteString("\n")
 	for _, r := range routes {
-		fmt.Fprintf(&out, "%-42s", r.pattern)
+		fmt.Fprintf(&out, "%-48s", r.pattern)
 		for _, role := range allRoles {
 			mark := "-"
 			if r.roles == nil || slices.Contains(r.roles, role) {

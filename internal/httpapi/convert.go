@@ -113,7 +113,7 @@ func list[In, Out any](p control.Page[In], f func(In) Out) api.Page[Out] {
 }
 
 func token(t control.Token) api.Token {
-	return api.Token{ID: t.ID, Name: t.Name, Role: string(t.Role), CreatedAt: t.CreatedAt, CreatedBy: t.By, ExpiresAt: t.ExpiresAt, Routers: t.Routers}
+	return api.Token{ID: t.ID, Name: t.Name, Role: string(t.Role), CreatedAt: t.CreatedAt, CreatedBy: t.By, ExpiresAt: t.ExpiresAt, Routers: t.Routers, Cells: t.Cells}
 }
 
 func router(r control.Router, newest *control.Published) api.Router {

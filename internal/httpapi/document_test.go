@@ -112,6 +112,9 @@ var wireTypes = map[string]any{
 	"ChangeStatus": api.ChangeStatus{}, "Waited": api.Waited{}, "Counts": api.Counts{}, "Cause": api.Cause{}, "Difference": api.Difference{},
 	"Alarm": api.Alarm{}, "UndeleteRequest": api.UndeleteRequest{},
 	"JournalEntry": api.JournalEntry{}, "Token": api.Token{}, "TokenCreation": api.TokenCreation{}, "NewToken": api.NewToken{},
+	"CellWorkers": api.CellWorkers{}, "CellWorkersChange": api.CellWorkersChange{}, "WorkersSettings": api.WorkersSettings{},
+	"Worker": api.Worker{}, "WorkerSettings": api.WorkerSettings{}, "DrainWorker": api.DrainWorker{}, "UndrainWorker": api.UndrainWorker{},
+	"HandsEffect": api.HandsEffect{}, "ServedWorkers": api.ServedWorkers{},
 	"Problem": api.Problem{}, "Entry": cellway.Entry{}, "Extractor": cellway.Extractor{}, "Hold": cellway.Hold{},
 }
 

@@ -234,14 +234,20 @@ func (s *Server) createToken(q *request) (*answer, error) {
 	if in.Routers != "" && role != control.RouterIs {
 		q.wrong("routers is for the role router only, not %s: %w", in.Role, cellway.ErrInvalid)
 	}
+	if in.Cells != "" && role != control.CellIs {
+		q.wrong("cells is for the role cell only, not %s: %w", in.Role, cellway.ErrInvalid)
+	}
 	if err := q.done(); err != nil {
 		return nil, err
 	}
 	var t control.Token
 	var secret string
-	if in.Routers != "" {
+	switch {
+	case in.Routers != "":
 		t, secret, err = s.service.CreateRouterToken(q.Context(), call, in.Name, in.Routers, in.ExpiresAt)
-	} else {
+	case in.Cells != "":
+		t, secret, err = s.service.CreateCellToken(q.Context(), call, in.Name, in.Cells, in.ExpiresAt)
+	default:
 		t, secret, err = s.service.CreateToken(q.Context(), call, in.Name, role, in.ExpiresAt)
 	}
 	if err != nil {

@@ -369,6 +369,7 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 	if tenant.Deleted || tenant.Cell == "" {
 		t.Errorf("undeleted: %+v", tenant)
 	}
+	x.workers()
 	x.ok(nil, "GET", "/livez", nil)
 	x.ok(nil, "GET", "/readyz", nil)
 	x.ok(nil, "GET", "/metrics", nil)
