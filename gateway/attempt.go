@@ -16,10 +16,10 @@ type attempt struct {
 	asked   bool  // whether to leave it for another one
 	settled bool  // what came of it was taken in
 	paid    bool  // it is a retry, and was paid for
-	full    bool  // a worker was passed over since it has all that it may
-	reached bool  // some attempt has reached a worker
+	full    bool  // a worker has all that it may, as its limits or itself said
 
-	failure cellway.Code // of the last attempt that got no answer; "" if it got one
+	reached bool         // the request may have run
+	failure cellway.Code // then: of the last attempt for which that is so; "" if it was answered
 
 	same    bool          // the next one goes to the same worker
 	wait    time.Duration // after that wait
@@ -103,7 +103,12 @@ func (x *exchange) GiveUp() bool {
 		return true
 	}
 	x.asked = true
-	return x.in.Short() && x.call.MayFollow(x.try.N, true, now)
+	return x.in.Short() && x.other() && x.call.MayFollow(x.try.N, true, now)
+}
+
+// other reports whether there is another member to ask, as far as is known.
+func (x *exchange) other() bool {
+	return x.call.Other(func(at int) bool { return !x.dealt.workers[at].shut.Load() })
 }
 
 // What follows an attempt.
@@ -140,8 +145,10 @@ func (x *exchange) next() sequel {
 	case isPast(rep):
 		return x.pass()
 	}
-	x.reached = x.reached || rep.Code != cellway.CellUnreachable
-	x.failure = rep.Code
+	if rep.Code != cellway.CellUnreachable {
+		x.reached, x.failure = true, rep.Code
+	}
+	x.worker.setShut(rep.Code == cellway.CellUnreachable)
 	x.try.Took = time.Duration(x.gw.cell.Now() - x.began)
 	x.try.Outcome = outcomeOf(rep.Code)
 	x.try.Refused = x.try.Outcome == hand.Unsent && x.try.Took < 10*time.Millisecond
@@ -185,7 +192,11 @@ func outcomeOf(code cellway.Code) hand.Outcome {
 func (x *exchange) pass() sequel {
 	x.call.Skip(&x.try)
 	x.worker.figures.passed.Add(1)
-	x.full = x.full || x.report.Code == cellway.CellSaturated
+	if x.report.Code == cellway.CellSaturated {
+		x.full = true
+	} else {
+		x.worker.setShut(true)
+	}
 	if x.gw.state.Load() != x.st && !x.canary && x.dealAgain() {
 		return past // perhaps it has left
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -65,13 +66,18 @@ func (x *exchange) InspectAnswer(status int, h engine.Header) (swallow bool) {
 	t := &x.try
 	t.Outcome, t.Status = hand.OutcomeOf(status, misdealt), status
 	t.Took = time.Duration(now - x.began)
-	x.reached, x.failure = true, ""
+	x.worker.setShut(false)
 	if t.Outcome == hand.Good {
 		x.settle()
 		return false
 	}
 	if v := h.Values("Retry-After"); len(v) > 0 {
 		t.After, t.Waits = hand.RetryAfter(v[0], time.Now())
+	}
+	if !t.Unprocessed() {
+		x.reached, x.failure = true, ""
+	} else if t.Outcome == hand.Unable {
+		x.full = true
 	}
 	x.settle()
 	switch {
@@ -87,10 +93,17 @@ func (x *exchange) InspectAnswer(status int, h engine.Header) (swallow bool) {
 		x.stop = hand.ErrAttempts
 		return false
 	}
+	if !x.other() {
+		x.stop = errNoOther // what this one says is better than nothing
+		return false
+	}
 	x.same, x.wait, x.stop = x.call.Decide(t, now)
 	x.paid = x.stop == nil
 	return x.paid
 }
+
+// errNoOther says that no other member of the hand could be asked.
+var errNoOther = errors.New("no other worker of the hand can be reached")
 
 // EditAnswer edits the header of the worker's answer.
 func (x *exchange) EditAnswer(status int, h engine.Header) {

@@ -166,6 +166,7 @@ func (gw *Gateway) ask(ctx context.Context, w *worker, path string) asked {
 	began := time.Now()
 	h := &headOnly{header: http.Header{}}
 	rep := w.pool.Forward(h, r, engine.Options{Tenant: probeTenant})
+	w.setShut(h.status == 0 && rep.Code == cellway.CellUnreachable)
 	if h.status != 0 {
 		return asked{status: h.status, took: time.Since(began)}
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -25,7 +26,15 @@ type worker struct {
 	hand.Member
 	endpoint *url.URL
 	pool     *engine.Pool
+	shut     atomic.Bool // it could not be reached, when that was last tried
 	figures  workerFigures
+}
+
+// setShut says whether w could be reached just now.
+func (w *worker) setShut(shut bool) {
+	if w.shut.Load() != shut { // which is rare
+		w.shut.Store(shut)
+	}
 }
 
 // A state is all that one list of workers means to a gateway. It is replaced whole,

@@ -63,3 +63,34 @@ func TestSlowCellIsWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that takes long is left for another one only if there is one to ask.
+// Where the others of the hand are down, a late answer is the best there is.
+func TestSlowAnswerIsWaitedForWhereNobodyElseIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 6, 2, nil)
+		for range 60 { // so that it is known what is usual
+			r.get("acme")
+		}
+		hand := r.hand("acme")
+		r.kill(hand[1].id)
+		for range 20 {
+			r.get("acme")
+		}
+		hand[0].set(fine(3 * time.Second))
+		for range 20 {
+			if res := r.get("acme"); res.status != 200 {
+				t.Fatalf("answer %d %s after %v", res.status, res.code, res.took)
+			}
+		}
+		// It comes back, and slowness is repaired again.
+		r.start(hand[1])
+		time.Sleep(time.Minute)
+		for range 20 {
+			r.get("acme")
+		}
+		if res := r.get("acme"); res.status != 200 || res.took > 2*time.Second {
+			t.Errorf("answer %d after %v", res.status, res.took)
+		}
+	})
+}

@@ -115,6 +115,12 @@ func (c *Call) Next(safe bool) (at int, probe bool) { return c.order.pick(c.cell
 // Left reports whether there are members that Next has not named.
 func (c *Call) Left() bool { return !c.order.exhausted() }
 
+// Other reports whether another member might be asked now: one that Next would
+// name, that was not passed over ([Call.Skip]), and that may does not rule out. In
+// a hand of one it is always true. Ask it before something is given up for the sake
+// of another attempt; as Next, it belongs to the call's goroutine.
+func (c *Call) Other(may func(at int) bool) bool { return c.order.other(may) }
+
 // Start counts an attempt, and returns its number from 0.
 func (c *Call) Start() (n int) {
 	c.mu.Lock()
@@ -130,6 +136,7 @@ func (c *Call) Skip(t *Try) {
 	c.mu.Lock()
 	c.n--
 	c.mu.Unlock()
+	c.order.over |= 1 << max(c.order.last, 0)
 	if t.Probe {
 		t.Member.probing.Store(false)
 	}

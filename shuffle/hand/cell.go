@@ -3,6 +3,7 @@ package hand
 import (
 	"iter"
 	"log/slog"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,7 @@ type Config struct {
 	// any success. If zero, 1; if negative, none.
 	Floor float64
 
-	// Log is told of members set aside and taken back, and of tenants suspected
+	// Log is told of workers set aside and taken back, and of tenants suspected
 	// of poison. If nil, nothing is.
 	Log *slog.Logger
 }
@@ -143,7 +144,7 @@ func (c *Cell) Succeeded(ten *Tenant, m *Member, took time.Duration, now int64) 
 		c.compute(now)
 	}
 	if back {
-		c.cfg.Log.Info("member taken back", "member", m.ID)
+		c.cfg.Log.Info("worker taken back", "worker", m.ID)
 	}
 	ten.bucket.Earn(c.tenantRule)
 	c.bucket.Earn(c.cellRule)
@@ -159,14 +160,14 @@ func (c *Cell) Failed(ten *Tenant, m *Member, anybodys, broke bool, now int64) (
 	}
 	if broke && ten.dossier.broke(ten, m, now) {
 		c.broken.Add(1)
-		c.cfg.Log.Warn("tenant suspected of poison", "tenant", ten.Name, "member", m.ID)
+		c.cfg.Log.Warn("tenant suspected of poison", "tenant", ten.Name, "worker", m.ID)
 	}
 	return counted
 }
 
 func (c *Cell) setAside(m *Member, now int64) {
 	c.asides.Add(1)
-	c.cfg.Log.Warn("member set aside", "member", m.ID, "for", time.Duration(m.aside.Load()-now).Round(time.Second))
+	c.cfg.Log.Warn("worker set aside", "worker", m.ID, "seconds", math.Round(time.Duration(m.aside.Load()-now).Seconds()))
 }
 
 // compute computes what is usual in the cell.

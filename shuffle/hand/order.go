@@ -14,6 +14,7 @@ type order struct {
 	hand  []*Member
 	first int    // where this call began
 	tried uint64 // by place in the hand
+	over  uint64 // those passed over, of which nothing was asked since
 	last  int    // the place picked last, -1 for none
 }
 
@@ -70,8 +71,28 @@ func (o *order) pick(now int64, safe bool) (at int, probe bool) {
 		at = o.next(ok)
 	}
 	o.tried |= 1 << at
+	o.over &^= 1 << at
 	o.last = at
 	return at, probe
+}
+
+// other reports whether pick would name a member next that was not passed over and
+// that may does not rule out.
+func (o *order) other(may func(at int) bool) bool {
+	k := len(o.hand)
+	if k == 1 {
+		return true
+	}
+	untried := ^o.tried & (^set(0) >> (MaxMembers - k))
+	if untried == 0 && o.last >= 0 {
+		untried = ^(set(1) << o.last) & (^set(0) >> (MaxMembers - k))
+	}
+	for i := range k {
+		if (untried&^o.over)&(1<<i) != 0 && may(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // exhausted reports whether all members were picked.
