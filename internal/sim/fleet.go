@@ -24,7 +24,7 @@ type Model struct {
 
 	ids    []cellway.TenantID // nil: drawn tenants, named by number
 	cell   []int32            // of each tenant; below 0: in none
-	weight []float32
+	weight []float64
 	load   float64 // of all tenants that have a cell
 	mapped int     // tenants that have a cell
 }
@@ -32,7 +32,8 @@ type Model struct {
 // A ModelCell is a cell with what it carries.
 type ModelCell struct {
 	ID       cellway.CellID
-	Groups   []string // what it may share with other cells: "zone a", "region b", tags
+	Groups   []string // what it may share with other cells: "zone a", "region b", tags; none twice
+	Closed   bool     // takes no tenants of other cells: cordoned, or drained
 	Tenants  int
 	Load     float64
 	Capacity float64 // the most load that it can carry; 0: not known
@@ -52,7 +53,7 @@ func NewModel(rm *routemap.Map, tenants []Tenant) (*Model, error) {
 		}
 		m.ids = append(m.ids, t.ID)
 		m.cell = append(m.cell, cellOf(rm, at, t.ID))
-		m.weight = append(m.weight, float32(t.Weight))
+		m.weight = append(m.weight, t.Weight)
 	}
 	return m, m.sum()
 }
@@ -67,12 +68,12 @@ func DrawModel(ctx context.Context, rm *routemap.Map, tenants int, deviation flo
 	if !(deviation >= 0 && deviation <= 4) {
 		return nil, fmt.Errorf("skew is %v; give 0 to 4: %w", deviation, cellway.ErrInvalid)
 	}
-	m := &Model{Name: rm.Settings().Fleet, cell: make([]int32, tenants), weight: make([]float32, tenants)}
+	m := &Model{Name: rm.Settings().Fleet, cell: make([]int32, tenants), weight: make([]float64, tenants)}
 	at := m.addCells(rm)
 	err := run.gauge(tenants).each(ctx, tenants, chunk, 1, func(from, to int) {
 		for i := from; i < to; i++ {
 			random := streamOf(seed, 10, uint64(i))
-			m.weight[i] = float32(math.Exp(deviation*random.normal() - deviation*deviation/2))
+			m.weight[i] = math.Exp(deviation*random.normal() - deviation*deviation/2)
 			m.cell[i] = cellOf(rm, at, cellway.TenantID(name("tenant", i)))
 		}
 	})
@@ -88,22 +89,36 @@ func (s *stream) normal() float64 {
 }
 
 func (m *Model) addCells(rm *routemap.Map) map[cellway.CellID]int32 {
+	// Zones of two regions may have one name, and are two zones.
+	regions := map[string]map[string]bool{}
+	for _, c := range rm.Cells() {
+		if regions[c.Zone] == nil {
+			regions[c.Zone] = map[string]bool{}
+		}
+		regions[c.Zone][c.Region] = true
+	}
 	at := map[cellway.CellID]int32{}
 	for _, c := range rm.Cells() {
 		if c.State == cellway.CellNew || c.State == cellway.CellRetired {
 			continue
 		}
 		at[c.ID] = int32(len(m.Cells))
-		mc := ModelCell{ID: c.ID}
-		for what, value := range map[string]string{"region": c.Region, "zone": c.Zone} {
-			if value != "" {
-				mc.Groups = append(mc.Groups, what+" "+value)
-			}
+		mc := ModelCell{ID: c.ID, Closed: c.State == cellway.CellCordoned || c.Admit == 0}
+		if c.Region != "" {
+			mc.Groups = append(mc.Groups, "region "+c.Region)
+		}
+		switch {
+		case c.Zone == "":
+		case len(regions[c.Zone]) > 1 && c.Region != "":
+			mc.Groups = append(mc.Groups, "zone "+c.Zone+" of region "+c.Region)
+		default:
+			mc.Groups = append(mc.Groups, "zone "+c.Zone)
 		}
 		for tag, value := range c.Tags {
 			mc.Groups = append(mc.Groups, tag+" "+value)
 		}
 		slices.Sort(mc.Groups)
+		mc.Groups = slices.Compact(mc.Groups) // a tag may say what the cell's zone says
 		m.Cells = append(m.Cells, mc)
 	}
 	return at
@@ -125,15 +140,18 @@ func (m *Model) sum() error {
 			continue
 		}
 		m.mapped++
-		m.load += float64(m.weight[i])
+		m.load += m.weight[i]
 		m.Cells[c].Tenants++
-		m.Cells[c].Load += float64(m.weight[i])
+		m.Cells[c].Load += m.weight[i]
 	}
 	if m.mapped == 0 {
 		return fmt.Errorf("no tenant has a cell in map of %s; is this the right map, and does it have tenants: %w", m.Name, cellway.ErrInvalid)
 	}
 	if m.load == 0 {
 		return fmt.Errorf("the tenants of %s weigh nothing; choose a resource that they have weights of: %w", m.Name, cellway.ErrInvalid)
+	}
+	if math.IsInf(m.load, 0) {
+		return fmt.Errorf("the tenants of %s weigh more than can be added up; give weights in a larger unit: %w", m.Name, cellway.ErrInvalid)
 	}
 	return nil
 }

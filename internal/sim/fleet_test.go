@@ -256,7 +256,19 @@ func TestRegisteredTenantsAreWhereTheMapSays(t *testing.T) {
 	if m.Tenants() != 2 {
 		t.Errorf("%d tenants, want 2", m.Tenants())
 	}
-	for _, bad := range [][]Tenant{nil, {{"acme", -1}}, {{"acme", math.NaN()}}, {{"acme", 0}}} {
+	// Weights are in any unit, large or small, and some may be 0.
+	for _, unit := range []float64{1e-300, 1e300} {
+		m, err := NewModel(rm, []Tenant{{"acme", 3 * unit}, {"initech", unit}, {"idle", 0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Fleet(t.Context(), m, usual(), Run{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "share of the heaviest tenant", r.Heaviest.Tenant, 0.75, 1e-12)
+	}
+	for _, bad := range [][]Tenant{nil, {{"acme", -1}}, {{"acme", math.NaN()}}, {{"acme", math.Inf(1)}}, {{"acme", 0}}, {{"acme", 1e308}, {"initech", 1e308}}} {
 		if _, err := NewModel(rm, bad); !errors.Is(err, cellway.ErrInvalid) {
 			t.Errorf("tenants %v: %v, want an ErrInvalid", bad, err)
 		}
@@ -269,7 +281,9 @@ func TestFleetRefusesWhatCannotBe(t *testing.T) {
 		"workers": func(c *FleetConfig) { c.Workers = 0 }, "hand": func(c *FleetConfig) { c.Hand = 21 }, "trials": func(c *FleetConfig) { c.Trials = 0 },
 		"times": func(c *FleetConfig) { c.Detect = math.NaN() }, "bake": func(c *FleetConfig) { c.Bake = 0 }, "waves": func(c *FleetConfig) { c.Waves = []int{50, 20, 100} },
 		"no end": func(c *FleetConfig) { c.Waves = []int{50} }, "routers": func(c *FleetConfig) { c.Routers = 0 }, "use": func(c *FleetConfig) { c.Utilization = 1.5 },
-		"storm": func(c *FleetConfig) { c.Storm.Backoff = 0 },
+		"storm": func(c *FleetConfig) { c.Storm.Backoff = 0 }, "gate": func(c *FleetConfig) { c.Gate = math.NaN() }, "soak": func(c *FleetConfig) { c.Soak = math.Inf(1) },
+		"outage": func(c *FleetConfig) { c.Storm.Outage = 900 }, "attempts": func(c *FleetConfig) { c.Storm.Attempts = 11 }, "played": func(c *FleetConfig) { c.Storm.Seconds = 1 },
+		"budget": func(c *FleetConfig) { c.Storm.Budget = math.NaN() }, "waste": func(c *FleetConfig) { c.Storm.Waste = 2 }, "ages": func(c *FleetConfig) { c.Detect = 2e6 },
 	} {
 		cfg := usual()
 		spoil(&cfg)

@@ -39,6 +39,7 @@ func (c FleetConfig) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), cellway.ErrInvalid)
 	}
+	minutes := func(m float64) bool { return m >= 0 && m <= maxMinutes }
 	switch {
 	case c.Workers < 1 || c.Workers > MaxWorkers:
 		return bad("workers is %d; give 1 to %d", c.Workers, MaxWorkers)
@@ -46,19 +47,26 @@ func (c FleetConfig) check() error {
 		return bad("hand is %d; give 1 to %d", c.Hand, min(c.Workers, MaxHand))
 	case c.Trials < 1 || c.Trials > MaxTrials:
 		return bad("trials is %d; give 1 to %d", c.Trials, MaxTrials)
-	case !(c.Detect >= 0 && c.Repair >= 0 && c.Detect+c.Repair > 0 && c.Detect+c.Repair < 1e6):
-		return bad("to detect takes %v minutes and to repair %v; give times from 0 on, not both 0", c.Detect, c.Repair)
-	case !(c.Bake > 0 && c.Bake < 1e6):
-		return bad("waves bake %v minutes; give a time above 0", c.Bake)
+	case !minutes(c.Detect) || !minutes(c.Repair) || c.Detect+c.Repair == 0:
+		return bad("it takes %s min to detect and %s min to repair; give 0 to %s for each, and not 0 for both", Number(c.Detect), Number(c.Repair), whole(maxMinutes))
+	case !minutes(c.Bake) || c.Bake == 0:
+		return bad("waves bake %s min; give a time above 0, at most %s min", Number(c.Bake), whole(maxMinutes))
 	case len(c.Waves) == 0 || len(c.Waves) > 20 || c.Waves[0] < 0 || c.Waves[len(c.Waves)-1] != 100 || !slices.IsSorted(c.Waves):
 		return bad("waves are %v; give percents of the cells, rising to 100", c.Waves)
-	case c.Routers < 1 || !(c.Soak >= 0) || !(c.Gate >= 0 && c.Gate <= 1):
-		return bad("%d routers, a soak of %v minutes, a gate of %v; give at least one router, a time from 0 on, a share of 1", c.Routers, c.Soak, c.Gate)
+	case c.Routers < 1:
+		return bad("routers is %d; give 1 or more", c.Routers)
+	case !minutes(c.Soak):
+		return bad("a map soaks %s min; give 0 to %s", Number(c.Soak), whole(maxMinutes))
+	case !(c.Gate >= 0 && c.Gate <= 1):
+		return bad("gate is %v; give a share from 0 to 1", c.Gate)
 	case !(c.Utilization > 0 && c.Utilization <= 1):
 		return bad("utilization is %v; give a share above 0, at most 1", c.Utilization)
 	}
 	return c.Storm.check()
 }
+
+// maxMinutes bounds times: almost two years.
+const maxMinutes = 1_000_000
 
 // A FleetReport is what [Fleet] finds out.
 type FleetReport struct {
@@ -71,6 +79,9 @@ type FleetReport struct {
 		// Tenant is the share of the load of the heaviest tenant.
 		Tenant float64 `json:"tenant"`
 	} `json:"heaviest"`
+	// Movable is the share of owners that the gate lets move unconfirmed: that of
+	// the config, one cell's share, or ten tenants, whichever is most.
+	Movable  float64   `json:"movable"`
 	Outcomes []Outcome `json:"outcomes"`
 	Headroom Headroom  `json:"headroom"`
 	Storms   []Course  `json:"storms"`
@@ -88,20 +99,35 @@ func Fleet(ctx context.Context, m *Model, cfg FleetConfig, run Run) (*FleetRepor
 	}
 	for i, c := range m.cell {
 		if c >= 0 {
-			r.Heaviest.Tenant = max(r.Heaviest.Tenant, float64(m.weight[i])/m.load)
+			r.Heaviest.Tenant = max(r.Heaviest.Tenant, m.weight[i]/m.load)
 		}
 	}
+	r.Movable = min(1, max(cfg.Gate, 1/float64(len(m.Cells)), movedAtLeast/float64(m.mapped)))
+	draws := r.drawPoison(m)
+	maps := min(cfg.Trials, mapTrials)
+	g := run.gauge(draws.work + maps*len(m.cell) + len(cfg.Waves)*cfg.Trials*len(m.Cells))
 	r.cellLost(m)
 	r.headroom(m)
-	if err := r.poisonTenant(ctx, m, run); err != nil {
+	if err := r.poisonTenant(ctx, m, draws, g); err != nil {
 		return nil, err
 	}
-	r.badDeploy(m)
+	if err := r.badDeploy(ctx, m, g); err != nil {
+		return nil, err
+	}
 	r.sharedDependency(m)
-	r.badMap(m)
+	if err := r.badMap(ctx, m, maps, g); err != nil {
+		return nil, err
+	}
 	r.retryStorm(m)
 	return r, nil
 }
+
+// movedAtLeast is how many tenants the gate lets move in any case, and mapTrials
+// how many bad maps are drawn at most.
+const (
+	movedAtLeast = 10
+	mapTrials    = 20
+)
 
 // whole is how long something takes that is detected and then repaired.
 func (c FleetConfig) whole() float64 { return c.Detect + c.Repair }
@@ -119,43 +145,50 @@ func (r *FleetReport) cellLost(m *Model) {
 		m.outcome("cell", "a cell", mean, worst, Reach{}, r.Config.whole()))
 }
 
-// poisonTenant lets tenants, drawn at random, take down what serves them.
-func (r *FleetReport) poisonTenant(ctx context.Context, m *Model, run Run) error {
-	cfg := r.Config
+// poisonDraws are the tenants that turn poison, by cell.
+type poisonDraws struct {
+	tenants, bad [][]int32
+	cells        []int // that have a bad one
+	trials, work int
+}
+
+func (r *FleetReport) drawPoison(m *Model) poisonDraws {
 	mapped := make([]int32, 0, m.mapped)
-	byCell := make([][]int32, len(m.Cells))
+	d := poisonDraws{tenants: make([][]int32, len(m.Cells)), bad: make([][]int32, len(m.Cells))}
 	for i, c := range m.cell {
 		if c >= 0 {
 			mapped = append(mapped, int32(i))
-			byCell[c] = append(byCell[c], int32(i))
+			d.tenants[c] = append(d.tenants[c], int32(i))
 		}
 	}
-	trials := min(cfg.Trials, len(mapped))
-	// Deal the hands of the cells that are drawn, all of one cell at a time.
-	bad := make([][]int32, len(m.Cells))
-	work := 0
-	for t := range trials {
-		random := streamOf(cfg.Seed, 20, uint64(t))
+	d.trials = min(r.Config.Trials, len(mapped))
+	for t := range d.trials {
+		random := streamOf(r.Config.Seed, 20, uint64(t))
 		who := mapped[random.below(len(mapped))]
 		c := m.cell[who]
-		if bad[c] == nil {
-			work += 10 * len(byCell[c])
+		if d.bad[c] == nil {
+			d.work += 10 * len(d.tenants[c])
 		}
-		bad[c] = append(bad[c], who)
-		work += len(byCell[c])
+		d.bad[c] = append(d.bad[c], who)
+		d.work += len(d.tenants[c])
 	}
-	cells := make([]int, 0, len(m.Cells))
-	for c, b := range bad {
+	for c, b := range d.bad {
 		if b != nil {
-			cells = append(cells, c)
+			d.cells = append(d.cells, c)
 		}
 	}
+	return d
+}
+
+// poisonTenant lets tenants, drawn at random, take down what serves them. Hands
+// are dealt for the cells that are drawn, all of one cell at a time.
+func (r *FleetReport) poisonTenant(ctx context.Context, m *Model, draws poisonDraws, g *gauge) error {
+	cfg, trials := r.Config, draws.trials
 	got := make([]poisoned, len(m.Cells))
 	fails := make([]error, len(m.Cells))
-	g := run.gauge(work)
-	err := g.each(ctx, len(cells), 1, 0, func(i, _ int) {
-		c := cells[i]
-		got[c], fails[c] = m.poisonIn(ctx, cfg, c, byCell[c], bad[c], g)
+	err := g.each(ctx, len(draws.cells), 1, 0, func(i, _ int) {
+		c := draws.cells[i]
+		got[c], fails[c] = m.poisonIn(ctx, cfg, c, draws.tenants[c], draws.bad[c], g)
 	})
 	if err != nil {
 		return err
@@ -213,6 +246,9 @@ func (m *Model) poisonIn(ctx context.Context, cfg FleetConfig, cell int, tenants
 	var out poisoned
 	own := m.share([]int{cell})
 	for _, b := range bad {
+		if ctx.Err() != nil {
+			return poisoned{}, ctx.Err()
+		}
 		out.cell.add(own, 1)
 		out.worstCell = own
 		down := make([]bool, cfg.Workers)
@@ -227,7 +263,7 @@ func (m *Model) poisonIn(ctx context.Context, cfg FleetConfig, cell int, tenants
 					shared++
 				}
 			}
-			one := Reach{1 / float64(m.mapped), float64(m.weight[t]) / m.load}
+			one := Reach{1 / float64(m.mapped), m.weight[t] / m.load}
 			switch {
 			case shared == k:
 				total.add(one, 1)
@@ -245,47 +281,64 @@ func (m *Model) poisonIn(ctx context.Context, cfg FleetConfig, cell int, tenants
 
 // badDeploy plays a release whose fault shows from wave k on. It reaches waves
 // until it is detected, and then all at once are rolled back.
-func (r *FleetReport) badDeploy(m *Model) {
+func (r *FleetReport) badDeploy(ctx context.Context, m *Model, g *gauge) error {
 	cfg := r.Config
 	r.Outcomes = append(r.Outcomes, m.outcome("deploy", "everywhere at once", all, all, Reach{}, cfg.whole()))
 	for k := range cfg.Waves {
 		if k > 0 && cfg.Waves[k] == cfg.Waves[k-1] {
 			continue
 		}
-		var mean, worst Reach
-		var lost, lostLoad, minutes float64
-		for t := range cfg.Trials {
-			order := make([]int, len(m.Cells))
-			for i := range order {
-				order[i] = i
+		trials := make([]deployed, cfg.Trials)
+		err := g.each(ctx, cfg.Trials, 16, len(m.Cells), func(from, to int) {
+			for t := from; t < to; t++ {
+				trials[t] = m.deploy(cfg, t, k)
 			}
-			random := streamOf(cfg.Seed, 30, uint64(t))
-			reorder(&random, order)
-			// Cells of the waves before k have the release, too, and the fault: it
-			// shows there at the same time, as with one that a date or a load brings.
-			from := 0
-			var down Reach
-			for w := k; w < len(cfg.Waves); w++ {
-				began := float64(w-k) * cfg.Bake
-				if w > k && began >= cfg.Detect {
-					break
-				}
-				to := upTo(cfg.Waves[w], len(order))
-				part := m.share(order[from:max(from, to)])
-				from = max(from, to)
-				down.add(part, 1)
-				last := cfg.whole() - began
-				minutes = max(minutes, last)
-				lost += part.Tenants * float64(m.mapped) * last
-				lostLoad += part.Load * last
-			}
-			mean.add(down, 1/float64(cfg.Trials))
-			worst.most(down)
+		})
+		if err != nil {
+			return err
 		}
-		o := m.outcome("deploy", fmt.Sprintf("in waves, shows from wave %d (%d %%)", k+1, cfg.Waves[k]), mean, worst, Reach{}, minutes)
+		var mean, worst Reach
+		var lost, lostLoad float64
+		for _, d := range trials {
+			mean.add(d.down, 1/float64(cfg.Trials))
+			worst.most(d.down)
+			lost += d.lost.Tenants * float64(m.mapped)
+			lostLoad += d.lost.Load
+		}
+		o := m.outcome("deploy", fmt.Sprintf("in waves, shows from wave %d (%d %%)", k+1, cfg.Waves[k]), mean, worst, Reach{}, cfg.whole())
 		o.Lost, o.LostLoad = lost/float64(cfg.Trials), lostLoad/float64(cfg.Trials)
 		r.Outcomes = append(r.Outcomes, o)
 	}
+	return nil
+}
+
+// deployed is what a release did in one trial: who was down, and that times
+// minutes.
+type deployed struct{ down, lost Reach }
+
+// deploy rolls a release out to cells in a random order. Cells of the waves
+// before k have the release, too, and the fault: it shows there at the same time,
+// as with one that a date or a load brings.
+func (m *Model) deploy(cfg FleetConfig, trial, k int) (d deployed) {
+	order := make([]int, len(m.Cells))
+	for i := range order {
+		order[i] = i
+	}
+	random := streamOf(cfg.Seed, 30, uint64(trial))
+	reorder(&random, order)
+	from := 0
+	for w := k; w < len(cfg.Waves); w++ {
+		began := float64(w-k) * cfg.Bake
+		if w > k && began >= cfg.Detect {
+			break
+		}
+		to := upTo(cfg.Waves[w], len(order))
+		part := m.share(order[from:max(from, to)])
+		from = max(from, to)
+		d.down.add(part, 1)
+		d.lost.add(part, cfg.whole()-began)
+	}
+	return d
 }
 
 // upTo is how many of n cells a wave of so many percent reaches: at least one.
@@ -315,27 +368,36 @@ func (r *FleetReport) sharedDependency(m *Model) {
 }
 
 // badMap publishes a map that sends tenants to cells without their data.
-func (r *FleetReport) badMap(m *Model) {
+func (r *FleetReport) badMap(ctx context.Context, m *Model, trials int, g *gauge) error {
 	cfg := r.Config
 	// Who would be moved by a change that passes the gate: drawn by tenant, each
 	// trial anew, so that heavy ones count as what they are.
-	var mean, worst Reach
-	for t := range min(cfg.Trials, 20) {
-		var one Reach
+	drawn := make([]Reach, trials)
+	err := g.each(ctx, trials, 1, len(m.cell), func(t, _ int) {
+		seed := streamOf(cfg.Seed, 40, uint64(t)).state
+		tenants, load := 0, 0.0
 		for i, c := range m.cell {
-			if c < 0 {
-				continue
-			}
-			if float64(mix(mix(cfg.Seed+uint64(t))^mix(uint64(i)+golden))>>11)/(1<<53) < cfg.Gate {
-				one.add(Reach{1 / float64(m.mapped), float64(m.weight[i]) / m.load}, 1)
+			if c >= 0 && float64(mix(seed^mix(uint64(i)+golden))>>11)/(1<<53) < r.Movable {
+				tenants++
+				load += m.weight[i]
 			}
 		}
-		mean.add(one, 1/float64(min(cfg.Trials, 20)))
+		drawn[t] = Reach{float64(tenants) / float64(m.mapped), load / m.load}
+	})
+	if err != nil {
+		return err
+	}
+	var mean, worst Reach
+	for _, one := range drawn {
+		mean.add(one, 1/float64(trials))
 		worst.most(one)
 	}
 	r.Outcomes = append(r.Outcomes,
 		m.outcome("map", "no gate, all routers at once", all, all, Reach{}, cfg.whole()),
 		m.outcome("map", "passes the gate, all routers at once", mean, worst, Reach{}, cfg.whole()))
+	if cfg.Routers == 1 {
+		return nil // a fleet of one router has no ring before the rest
+	}
 	// In ring 0 each tenant loses the requests that come through that router. It
 	// leaves the ring if nobody knows by the end of the soak.
 	ring := 1 / float64(cfg.Routers)
@@ -349,6 +411,7 @@ func (r *FleetReport) badMap(m *Model) {
 	minutes := min(cfg.Detect, cfg.Soak) + cfg.Repair
 	caught.Lost, caught.LostLoad = mean.Tenants*float64(m.mapped)*ring*minutes, mean.Load*ring*minutes
 	r.Outcomes = append(r.Outcomes, caught)
+	return nil
 }
 
 // retryStorm plays a short outage of one cell, and of one stack for all, whose

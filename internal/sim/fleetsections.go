@@ -41,7 +41,14 @@ func (r *FleetReport) Page() Page {
 					Share(o.Degraded.Tenants), Number(o.Minutes), Number(o.Lost), Number(o.LostLoad)})
 			}
 		}
-		if kind.id == "storm" {
+		switch kind.id {
+		case "map":
+			s.Note = fmt.Sprintf("Unconfirmed, the gate lets the owners of %s move: a share of %s, one cell's share, or ten tenants, whichever is most.",
+				Share(r.Movable), Share(c.Gate))
+			if c.Routers == 1 {
+				s.Note += " With one router there is no ring 0 before the rest."
+			}
+		case "storm":
 			s.Plot, s.Note = r.storms()
 		}
 		p.Sections = append(p.Sections, s)
@@ -66,7 +73,7 @@ func (r *FleetReport) summary() Section {
 				continue
 			}
 			label, color := kind.title+": "+o.What, 0
-			if o.Worst.Tenants < 1 {
+			if o.Worst.Tenants < 1-1e-9 { // a sum of many parts
 				color = 1
 			}
 			s.Rows = append(s.Rows, []string{label, Number(o.Lost), Number(o.LostLoad)})
@@ -84,10 +91,14 @@ func (r *FleetReport) room() Section {
 		Text: "If the load of a lost cell is to go elsewhere, as new placements or by moves, the others need room for it. " +
 			"It is taken as poured into the emptiest first.",
 		Head: []string{"cell that costs most", "fullest other before", "after", "N+1", "fullest cell may be at", "spare room"},
-		Note: "Spare room is that of all other cells, in units of the lost cell's load. " + r.sizes(),
+		Note: "Spare room is that of all other cells that take tenants, in units of the lost cell's load. Cells that are cordoned or drained take none. " + r.sizes(),
 	}
-	if h.Cell == "" {
+	switch {
+	case h.Cell == "":
 		s.Note = "There is only one cell, so nothing has room for its load."
+		return s
+	case h.Takers == 0:
+		s.Note = fmt.Sprintf("If %s is lost, no other cell takes tenants: all others are cordoned or drained.", h.Cell)
 		return s
 	}
 	fits := "no"

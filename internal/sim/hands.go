@@ -258,7 +258,7 @@ func (r *HandsReport) Page() Page {
 	load := Section{
 		Title: "Tenants on a worker, over the mean", Text: "How evenly they are dealt before any change.",
 		Head: []string{"hands are dealt by", "fewest", "most"},
-		Note: "Ways that are slow to compute are simulated for fewer tenants, so chance alone spreads them more.",
+		Note: "Ways that are simulated for fewer tenants are spread more, by chance alone.",
 	}
 	for _, l := range r.Load {
 		load.Rows = append(load.Rows, []string{l.Way, Number(l.Least), Number(l.Most)})

@@ -10,13 +10,15 @@ import (
 )
 
 // A Headroom is what the other cells need to be able to take over one's load.
+// Those that are closed to tenants of others don't count.
 type Headroom struct {
 	Cell        cellway.CellID `json:"cell"`        // the one that costs most
 	Before      float64        `json:"before"`      // utilization of the fullest other cell
 	After       float64        `json:"after"`       // the same when they share its load by the room that they have
 	Fits        bool           `json:"fits"`        // none is above 1
 	Utilization float64        `json:"utilization"` // of the fullest cell at most, for it to fit, if all load grows or shrinks alike
-	Spare       float64        `json:"spare"`       // room of the other cells in units of the load of Cell
+	Spare       float64        `json:"spare"`       // room of the other cells in units of the load of Cell; 0 if it has none
+	Takers      int            `json:"takers"`      // how many other cells take tenants; with none, Fits is false and the numbers are 0
 
 	// Known is how many cells' capacities are known. The others are taken for as
 	// large as the smallest of those; if none is, for as large as the config's
@@ -77,24 +79,38 @@ func (r *FleetReport) headroom(m *Model) {
 		var rest []vessel
 		room := 0.0
 		for i, c := range m.Cells {
-			if i != lost {
+			if i != lost && !c.Closed {
 				rest = append(rest, vessel{c.Load, capacity[i]})
 				h.Before = max(h.Before, c.Load/capacity[i])
-				room += capacity[i] - c.Load
+				room += max(0, capacity[i]-c.Load)
 			}
 		}
-		// Load that can be put anywhere fills the others evenly at best, but takes
-		// nothing away from those that are above that.
-		h.After = fill(rest, m.Cells[lost].Load)
-		h.Fits = h.After <= 1
-		h.Utilization = min(1, fullest/h.After)
-		if load := m.Cells[lost].Load; load > 0 {
-			h.Spare = room / load
+		if h.Takers = len(rest); h.Takers > 0 {
+			// Load that can be put anywhere fills the others evenly at best, but takes
+			// nothing away from those that are above that.
+			h.After = fill(rest, m.Cells[lost].Load)
+			h.Fits = h.After <= 1
+			h.Utilization = 1
+			if h.After > 0 {
+				h.Utilization = min(1, fullest/h.After)
+			}
+			if load := m.Cells[lost].Load; load > 0 {
+				h.Spare = room / load
+			}
 		}
-		if r.Headroom.Cell == "" || h.After > r.Headroom.After {
+		if r.Headroom.Cell == "" || h.worse(r.Headroom) {
 			r.Headroom = h
 		}
 	}
+}
+
+// worse reports whether the loss that h is about costs more than that of o. To
+// have nobody to take over is worst.
+func (h Headroom) worse(o Headroom) bool {
+	if h.Takers == 0 || o.Takers == 0 {
+		return o.Takers > 0
+	}
+	return h.After > o.After
 }
 
 // A vessel is a cell that load is poured into.
@@ -103,7 +119,7 @@ type vessel struct{ load, capacity float64 }
 func (v vessel) level() float64 { return v.load / v.capacity }
 
 // fill returns the level, as a share of its capacity, to which the fullest comes
-// when more is poured over all of them, the emptiest first.
+// when more is poured over all of them, the emptiest first. There must be one.
 func fill(all []vessel, more float64) float64 {
 	slices.SortFunc(all, func(a, b vessel) int { return cmp.Compare(a.level(), b.level()) })
 	sum := vessel{load: more}
@@ -114,5 +130,5 @@ func fill(all []vessel, more float64) float64 {
 			return max(sum.level(), all[len(all)-1].level())
 		}
 	}
-	return more
+	panic("nothing to pour into")
 }

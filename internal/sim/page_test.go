@@ -92,17 +92,17 @@ func TestLongLabelsWrapBetweenWords(t *testing.T) {
 
 func TestNumbersForPeople(t *testing.T) {
 	var got []string
-	for _, x := range []float64{0, 0.5, 1.23456, 12, 1234.4, 75_287_520, 3e20, 1.5e-9, -4200} {
+	for _, x := range []float64{0, 0.5, 1.23456, 12, 999.94, 999.96, 1234.4, 75_287_520, 3e20, 1.5e-9, -4200} {
 		got = append(got, Number(x))
 	}
-	if want := []string{"0", "0.5", "1.235", "12", "1,234", "75,287,520", "3e+20", "1.5e-09", "-4,200"}; !slices.Equal(got, want) {
+	if want := []string{"0", "0.5", "1.235", "12", "999.9", "1,000", "1,234", "75,287,520", "3e+20", "1.5e-09", "-4,200"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	got = nil
-	for _, p := range []float64{0, 1, 0.9999999999, 0.769590, 1.32824e-8, 0.05} {
+	for _, p := range []float64{0, 1, 0.9999999999, 0.99996, 0.99994, 0.99984, 0.769590, 1.32824e-8, 0.05} {
 		got = append(got, Share(p))
 	}
-	if want := []string{"0 %", "100 %", "99.9999 %", "76.96 %", "1.328e-06 %", "5 %"}; !slices.Equal(got, want) {
+	if want := []string{"0 %", "100 %", "99.9999 %", "99.996 %", "99.994 %", "99.98 %", "76.96 %", "1.328e-06 %", "5 %"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -27,6 +27,9 @@ type Bars struct {
 	Series []string // names of the colours; one or none needs no legend
 	Bars   []Bar
 	Log    bool // by powers of ten; values of 0 have no bar
+
+	// Ends writes what the ends of the axis are; nil is [Number].
+	Ends func(float64) string
 }
 
 // Heights of rows, in pixels.
@@ -85,7 +88,10 @@ func (p Bars) draw() svg {
 
 func (p Bars) ends(x float64) string {
 	if p.Log {
-		return Number(math.Pow(10, x))
+		x = math.Pow(10, x)
+	}
+	if p.Ends != nil {
+		return p.Ends(x)
 	}
 	return Number(x)
 }

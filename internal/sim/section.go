@@ -29,8 +29,8 @@ func Share(p float64) string {
 		return "0 %"
 	case a >= 100-1e-9 && a <= 100+1e-9: // a sum of many parts
 		return strconv.FormatFloat(math.Round(x), 'f', 0, 64) + " %"
-	case a >= 99.99995 && a < 100: // not to be rounded up to all
-		return "99.9999 %"
+	case a >= 99.99 && a < 100: // not to be rounded up to all
+		return strconv.FormatFloat(math.Floor(a*1e4)/1e4, 'f', -1, 64) + " %"
 	case a < 1e-4:
 		return power(x) + " %"
 	}
@@ -57,8 +57,9 @@ func digits(x float64) string {
 	return s
 }
 
-// Number writes x as a person would: in full with thin groups up to a billion,
-// then as a power of ten.
+// Number writes x as a person would: with four digits that count below a
+// thousand, then in full with commas, and as a power of ten from 1e15 on and below
+// 0.0001. What is no number is a dash.
 func Number(x float64) string {
 	switch a := math.Abs(x); {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -67,7 +68,7 @@ func Number(x float64) string {
 		return "0"
 	case a >= 1e15 || a < 1e-4:
 		return power(x)
-	case a >= 1000:
+	case a >= 999.95: // which four digits round up
 		return grouped(strconv.FormatFloat(x, 'f', 0, 64))
 	}
 	return digits(x)

@@ -170,9 +170,14 @@ func (r *ShuffleReport) read(trials [][]int) {
 		}
 		mean := sum / n
 		r.Overlap[s].Simulated = mean
+		// Which tenants turn poison is one chance; which hands were dealt another,
+		// and all pairs of tenants are as many draws of it.
+		p := r.Overlap[s].Exact
+		variance := p * (1 - p) / (others * (others + 1) / 2)
 		if n > 1 {
-			r.Overlap[s].Error = 2 * math.Sqrt(max(0, squares/n-mean*mean)/(n-1))
+			variance += max(0, squares/n-mean*mean) / (n - 1)
 		}
+		r.Overlap[s].Error = 2 * math.Sqrt(max(0, variance))
 		switch {
 		case s == cfg.Hand:
 			sim.Total = mean
@@ -279,8 +284,7 @@ func (r *ShuffleReport) register(ctx context.Context, g *gauge, s *shuffle.Snaps
 	if err != nil {
 		return err
 	}
-	claims, _ := shuffle.Hands(cfg.Hand, cfg.Overlap+1).Float64()
-	most := min(cfg.Tenants, int(mostClaims/claims))
+	most := min(cfg.Tenants, int(mostClaims/cfg.claims()))
 	hands := make([]uint16, 0, most*cfg.Hand)
 	usual := 0
 	for i := range most {

@@ -146,7 +146,8 @@ func TestShuffleRefusesWhatCannotBe(t *testing.T) {
 	for _, cfg := range []ShuffleConfig{
 		{Workers: 0, Hand: 1, Tenants: 10}, {Workers: 4, Hand: 5, Tenants: 10}, {Workers: 4, Hand: 2, Tenants: 1},
 		{Workers: 4, Hand: 2, Tenants: 10, Zones: 5}, {Workers: 4, Hand: 2, Tenants: 10, Overlap: 2}, {Workers: 4, Hand: 2, Tenants: 10, Trials: -1},
-		{Workers: MaxWorkers + 1, Hand: 2, Tenants: 10}, {Workers: 4, Hand: 2, Tenants: MaxTenants + 1},
+		{Workers: MaxWorkers + 1, Hand: 2, Tenants: 10}, {Workers: 4, Hand: 2, Tenants: MaxTenants + 1}, {Workers: 1000, Hand: 2, Zones: MaxZones + 1, Tenants: 10},
+		{Workers: 100, Hand: 64, Tenants: 10, Overlap: 31}, // 2e18 sets of 32 to remember of each hand
 	} {
 		if _, err := Shuffle(t.Context(), cfg, Run{}); !errors.Is(err, cellway.ErrInvalid) {
 			t.Errorf("%+v: %v, want an ErrInvalid", cfg, err)

@@ -10,7 +10,7 @@ func (r *ShuffleReport) Page() Page {
 	c := r.Config
 	p := Page{
 		Title: fmt.Sprintf("Hands of %d from %s workers", c.Hand, whole(c.Workers)),
-		Lead:  fmt.Sprintf("%s tenants share the workers of one cell. Each is dealt a hand; there are %s different ones.", whole(c.Tenants), grouped(r.Hands)),
+		Lead:  fmt.Sprintf("%s tenants share the workers of one cell. Each is dealt a hand; the number of different hands is %s.", whole(c.Tenants), grouped(r.Hands)),
 		Facts: []string{
 			whole(c.Workers) + " workers", "hands of " + strconv.Itoa(c.Hand), whole(c.Tenants) + " tenants",
 			fmt.Sprintf("%d trials", c.Trials), fmt.Sprintf("seed %d", c.Seed),
@@ -32,9 +32,9 @@ func (r *ShuffleReport) overlapSection() Section {
 		Title: "What two tenants share",
 		Text:  "The share of other tenants who have so many workers in common with a given one.",
 		Head:  []string{"workers shared", "exact", "simulated", "±", "1 in"},
-		Note:  "± is two standard errors over the trials; 0 if all trials came out alike.",
+		Note:  "± is two standard errors, of which poison tenants were drawn and of which hands were dealt.",
 	}
-	plot := Bars{Title: "Share of other tenants, by powers of ten", Series: []string{"exact", "simulated"}, Log: true}
+	plot := Bars{Title: "Share of other tenants, by powers of ten", Series: []string{"exact", "simulated"}, Log: true, Ends: Share}
 	for _, o := range r.Overlap {
 		in := "-"
 		if o.Exact > 0 {
@@ -57,7 +57,7 @@ func (r *ShuffleReport) blastSection() Section {
 		Head: []string{"workers are shared out", "by", "total", "degraded", "worst trial, total"},
 		Note: fmt.Sprintf("Fixed groups: %d of %d workers or a few more, one of which serves each tenant.", r.Config.groups(), r.Config.Hand),
 	}
-	plot := Bars{Title: "Share of other tenants with every worker down", Series: []string{"arithmetic", "simulation"}}
+	plot := Bars{Title: "Share of other tenants with every worker down", Series: []string{"arithmetic", "simulation"}, Ends: Share}
 	for _, b := range r.Blast {
 		how, worst, color := "arithmetic", "", 0
 		if b.Simulated {
@@ -76,7 +76,7 @@ func (r *ShuffleReport) fleetSection() Section {
 		Text: fmt.Sprintf("A probability for a pair is one thing; %s tenants are %s pairs. That two of them have the very same hand has the probability %s.",
 			whole(r.Config.Tenants), Number(float64(r.Config.Tenants)*float64(r.Config.Tenants-1)/2), Share(r.SameHand)),
 		Head: []string{"workers shared", "pairs, expected", "at least one pair shares so many or more"},
-		Note: fmt.Sprintf("Simulated: %s that have the same hand.", pairs(r.SamePairs)),
+		Note: fmt.Sprintf("Simulated: %s the same hand.", pairs(r.SamePairs)),
 	}
 	for _, o := range r.Overlap {
 		s.Rows = append(s.Rows, []string{strconv.Itoa(o.Shared), Number(o.Pairs), Share(o.AnyPair)})
@@ -86,9 +86,9 @@ func (r *ShuffleReport) fleetSection() Section {
 
 func pairs(n int) string {
 	if n == 1 {
-		return "1 pair"
+		return "1 pair of tenants has"
 	}
-	return whole(n) + " pairs"
+	return whole(n) + " pairs of tenants have"
 }
 
 func (r *ShuffleReport) boundSection() Section {
@@ -131,7 +131,7 @@ func (r *ShuffleReport) squeezeSection() Section {
 	if r.Config.Zones > 1 {
 		s.Note = "From two bad tenants on, hands are taken as dealt without zones."
 	}
-	plot := Bars{Title: "Probability of being squeezed out", Series: []string{"hands", "fixed groups"}}
+	plot := Bars{Title: "Probability of being squeezed out", Series: []string{"hands", "fixed groups"}, Ends: Share}
 	for _, q := range r.Squeeze {
 		s.Rows = append(s.Rows, []string{strconv.Itoa(q.Bad), Share(q.Squeezed), Share(q.Fixed)})
 		plot.Bars = append(plot.Bars, Bar{fmt.Sprintf("%d bad, hands", q.Bad), q.Squeezed, Share(q.Squeezed), 0},
@@ -152,7 +152,7 @@ func (r *ShuffleReport) outageSection() Section {
 	if r.Config.Zones > 1 {
 		s.Note += " Here they are taken as dealt without zones, and the dead as drawn from all workers."
 	}
-	plot := Bars{Title: "Probability that somebody has no worker left", Series: []string{"hands", "fixed groups"}}
+	plot := Bars{Title: "Probability that somebody has no worker left", Series: []string{"hands", "fixed groups"}, Ends: Share}
 	for _, o := range r.Outage {
 		s.Rows = append(s.Rows, []string{strconv.Itoa(o.Dead), Share(o.Tenant), Share(o.AnyTenant), Share(o.AnyFixed), Number(o.TenantsFixed)})
 		plot.Bars = append(plot.Bars, Bar{fmt.Sprintf("%d dead, hands", o.Dead), o.AnyTenant, Share(o.AnyTenant), 0},

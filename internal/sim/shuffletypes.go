@@ -13,6 +13,7 @@ const (
 	MaxTenants = 20_000_000
 	MaxWorkers = 65_536
 	MaxHand    = 64
+	MaxZones   = 256
 	MaxTrials  = 100_000
 )
 
@@ -46,7 +47,7 @@ func (c ShuffleConfig) check() error {
 	}{
 		{"workers", c.Workers, 1, MaxWorkers, ""},
 		{"hand", c.Hand, 1, min(c.Workers, MaxHand), "; a hand has different workers"},
-		{"zones", c.Zones, 1, c.Workers, "; no zone is empty"},
+		{"zones", c.Zones, 1, min(c.Workers, MaxZones), "; no zone is empty"},
 		{"tenants", c.Tenants, 2, MaxTenants, ""},
 		{"trials", c.Trials, 1, MaxTrials, ""},
 		{"overlap", c.Overlap, -1, c.Hand - 1, "; a whole hand is no limit"},
@@ -55,7 +56,17 @@ func (c ShuffleConfig) check() error {
 			return fmt.Errorf("%s is %d; give %d to %d%s: %w", n.name, n.is, n.least, n.most, n.why, cellway.ErrInvalid)
 		}
 	}
+	if c.Overlap >= 0 && c.claims() > mostClaims/2 {
+		return fmt.Errorf("overlap is %d, and a hand of %d has %s sets of %d workers for a registry to remember, of which there is room for %s; give smaller hands, or another overlap: %w",
+			c.Overlap, c.Hand, Number(c.claims()), c.Overlap+1, whole(mostClaims), cellway.ErrInvalid)
+	}
 	return nil
+}
+
+// claims are the sets of workers that a registry remembers of one hand.
+func (c ShuffleConfig) claims() float64 {
+	claims, _ := shuffle.Hands(c.Hand, c.Overlap+1).Float64()
+	return claims
 }
 
 // zoneSizes are the numbers of workers in each zone.
@@ -91,7 +102,7 @@ type OverlapRow struct {
 	Shared    int     `json:"shared"`    // workers
 	Exact     float64 `json:"exact"`     // probability for a pair
 	Simulated float64 `json:"simulated"` // share of the other tenants, mean over the trials
-	Error     float64 `json:"error"`     // two standard errors of Simulated, by the spread over trials
+	Error     float64 `json:"error"`     // two standard errors of Simulated
 	Pairs     float64 `json:"pairs"`     // expected among all tenants
 	AnyPair   float64 `json:"any_pair"`  // probability that one pair or more shares at least so much
 }

@@ -21,10 +21,22 @@ type Storm struct {
 }
 
 func (s Storm) check() error {
-	if s.Outage < 1 || s.Seconds <= s.Outage || s.Seconds > 86_400 || s.Attempts < 1 || s.Attempts > 10 || s.Backoff < 1 || s.Backoff > 60 ||
-		!(s.Budget >= 0 && s.Budget <= 1) || !(s.Waste >= 0 && s.Waste <= 1) {
-		return fmt.Errorf("retry storm %+v: give an outage of 1 s or more and shorter than the %d s played, 1 to 10 attempts, a back-off of 1 to 60 s, budget and waste from 0 to 1: %w",
-			s, s.Seconds, cellway.ErrInvalid)
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("retry storm: %s: %w", fmt.Sprintf(format, args...), cellway.ErrInvalid)
+	}
+	switch {
+	case s.Seconds < 2 || s.Seconds > 86_400:
+		return bad("%d s are played; give 2 to 86,400", s.Seconds)
+	case s.Outage < 1 || s.Outage >= s.Seconds:
+		return bad("the outage takes %d s; give 1 to %d, less than is played", s.Outage, s.Seconds-1)
+	case s.Attempts < 1 || s.Attempts > 10:
+		return bad("attempts is %d; give 1 to 10", s.Attempts)
+	case s.Backoff < 1 || s.Backoff > 60:
+		return bad("the back-off is %d s; give 1 to 60", s.Backoff)
+	case !(s.Budget >= 0 && s.Budget <= 1):
+		return bad("budget is %v; give a share from 0 to 1", s.Budget)
+	case !(s.Waste >= 0 && s.Waste <= 1):
+		return bad("waste is %v; give a share from 0 to 1", s.Waste)
 	}
 	return nil
 }
