@@ -38,25 +38,29 @@ func (k keeper) load() (*Workers, error) {
 
 // save writes w in place of what is there, or leaves that whole. Only its owner
 // may read it, for the salt.
-func (k keeper) save(w *Workers) (err error) {
+func (k keeper) save(w *Workers) error {
 	if k.path == "" {
 		return nil
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("keep the list of workers: %w", err)
-		}
-	}()
 	b, err := json.Marshal(w)
-	if err != nil {
-		return err
+	if err == nil {
+		err = keepFile(k.path, append(b, '\n'))
 	}
-	dir := filepath.Dir(k.path)
+	if err != nil {
+		return fmt.Errorf("keep the list of workers: %w", err)
+	}
+	return nil
+}
+
+// keepFile writes b in place of what is there, or leaves that whole. Only its owner
+// may read it.
+func keepFile(path string, b []byte) error {
+	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".workers-*")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(b, '\n'))
+	_, err = f.Write(b)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -64,7 +68,7 @@ func (k keeper) save(w *Workers) (err error) {
 		err = closeErr
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), k.path)
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // the first error is the one to tell

@@ -29,6 +29,11 @@ func ParseWorkers(b []byte) (*Workers, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ofList(l)
+}
+
+// ofList returns the workers of a list, if it is a good one.
+func ofList(l workers.List) (*Workers, error) {
 	w, err := NewWorkers(l.Config())
 	if err != nil {
 		return nil, err
