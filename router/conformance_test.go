@@ -22,9 +22,10 @@ import (
 type conformRow struct {
 	name   string
 	send   string
-	cell   string // what the cell answers, as it is; "": it is not there
-	hangs  bool   // it answers nothing
-	closes bool   // it closes the connection after its answer
+	cell   string           // what the cell answers, as it is; "": it is not there
+	hangs  bool             // it answers nothing
+	closes bool             // it closes the connection after its answer
+	http2  http.HandlerFunc // the cell, if it speaks HTTP/2 over TLS and nothing else
 	config func(*Config)
 	fleet  func(*routemap.Content)
 	before func(c *conformer) // happens before
@@ -111,7 +112,10 @@ func (row conformRow) play(t *testing.T, w way) (got string) {
 	one := func(t *testing.T) {
 		c := newConformer(t, w, row.config, row.fleet)
 		defer c.close()
-		if row.cell != "" || row.hangs {
+		switch {
+		case row.http2 != nil:
+			c.serveHTTP2(row.http2)
+		case row.cell != "" || row.hangs:
 			c.serveRaw(row)
 		}
 		if row.before != nil {
@@ -350,6 +354,7 @@ func conformRows() (rows []conformRow) {
 	} {
 		rows = append(rows, forms(conformRow{name: name, send: get("acme"), fleet: known, cell: cell, differ: []string{"as the cell wrote it"}})...)
 	}
+	rows = append(rows, http2Rows(get("acme"), known)...)
 	rows = append(rows, forms(conformRow{name: "answer up to the end", send: get("acme"), fleet: known, cell: "HTTP/1.1 200 OK\r\n\r\nabc", closes: true, differ: []string{"as the cell wrote it"}})...)
 	rows = append(rows, forms(conformRow{name: "body that breaks off", send: get("acme"), fleet: known, cell: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", closes: true, differ: []string{"as the cell wrote it", "reset"}})...)
 	return rows

@@ -153,7 +153,7 @@ func (k *Call) reach(now time.Time, before *lost) *link {
 			return l
 		}
 		before = nil
-		if _, ok := errors.AsType[*connectError](err); !ok || k.cause() != nil {
+		if _, ok := errors.AsType[*connectError](err); !ok || k.cause() != nil || !k.body.rewind() {
 			break
 		}
 		if k.tried = append(k.tried, e); len(k.tried) == p.all.cfg.Attempts {
@@ -210,6 +210,9 @@ func (k *Call) attempt(e *endpoint, now time.Time, before *lost) (*link, error) 
 func (k *Call) again(b *lost, fresh *int) bool {
 	k.detach(b.l)
 	b.l.conn.Close()
+	if !k.reply.heard {
+		b.l.e.spoken.forget() // another server may be there, which speaks another protocol
+	}
 	switch {
 	case k.cause() != nil || !b.l.used || !k.body.rewind() || k.o.Patience != nil && k.leftIt(false):
 		return false
@@ -234,7 +237,10 @@ func isSafe(method []byte) bool {
 
 // dial opens a link to e.
 func (k *Call) dial(e *endpoint) (*link, error) {
-	return e.dialLink(k.context())
+	if k.upgrades() { // which HTTP/2 is of no use for
+		return e.dialLink(k.context())
+	}
+	return e.link(k.context(), k.o.Once)
 }
 
 // attach makes l what the call's end cuts. It returns false if the call has

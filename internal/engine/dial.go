@@ -48,16 +48,13 @@ func (e *endpoint) dialTLS(protos ...string) func(ctx context.Context, network, 
 func (e *endpoint) connect(outer context.Context, network string, secure *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(outer, endless(e.cfg.Timeouts.Connect), errConnectSlow)
 	defer cancel()
-	c, err := e.reach(ctx, network)
-	if err == nil && secure != nil {
-		tc := tls.Client(c, secure)
-		if err = tc.HandshakeContext(ctx); err != nil {
-			c.Close()
-		}
-		c = tc
-	}
+	c, err := e.shake(ctx, network, secure)
 	if err != nil {
-		if outer.Err() == nil && !isLocal(err) { // else nobody wanted it any longer, or it never left this machine
+		switch {
+		case outer.Err() != nil: // nobody wanted it any longer
+		case isLocal(err): // it never left this machine
+		case disagrees(err) && len(secure.NextProtos) == 1: // it is there, and speaks another protocol
+		default:
 			e.pool.connectFailed(e, err)
 		}
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
@@ -67,6 +64,20 @@ func (e *endpoint) connect(outer context.Context, network string, secure *tls.Co
 	}
 	e.pool.connected(e)
 	return c, nil
+}
+
+// shake connects to one of e's addresses, and shakes hands if secure is not nil.
+func (e *endpoint) shake(ctx context.Context, network string, secure *tls.Config) (net.Conn, error) {
+	c, err := e.reach(ctx, network)
+	if err != nil || secure == nil {
+		return c, err
+	}
+	tc := tls.Client(c, secure)
+	if err := tc.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return tc, nil
 }
 
 // isLocal reports whether a connection failed for want of what this machine has

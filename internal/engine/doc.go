@@ -49,7 +49,8 @@
 //     [Timeouts.Continue], as servers before HTTP/1.1 do.
 //   - gRPC over HTTP/2 reaches the cell over HTTP/2, also in cleartext. All
 //     else reaches a cleartext cell over HTTP/1.1. Over TLS net/http speaks
-//     what ALPN says, and a Server HTTP/1.1.
+//     what ALPN says, and a Server HTTP/1.1, or HTTP/2 to a cell that speaks
+//     nothing else.
 //   - An answer that breaks off never looks whole: see [Report.Abort].
 //   - X-Cell-* fields of clients never reach a cell, nor does what a server that
 //     keeps fields in environment variables takes for one, and those of cells

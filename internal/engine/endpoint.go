@@ -31,6 +31,7 @@ type endpoint struct {
 	gone    atomic.Bool   // no longer in the map
 
 	links      links           // those of the own path: HTTP/1.1
+	spoken     spoken          // over TLS, where ALPN does not say HTTP/1.1
 	plain      *http.Transport // HTTP/1.1, or over TLS what ALPN says
 	switchable *http.Transport // HTTP/1.1 only, for upgrades; plain where that is the same
 	grpc       *http.Transport // HTTP/2 also in cleartext; plain over TLS
@@ -49,6 +50,7 @@ func newEndpoint(p *Pool, name string) (*endpoint, error) {
 	cfg := p.all.cfg
 	e := &endpoint{name: name, scheme: u.Scheme, authority: u.Host, host: u.Hostname(), port: uint16(port), pool: p, cfg: cfg, buffers: &p.all.buffers}
 	e.links.e = e
+	e.spoken.asking = newBaton()
 	e.breaker = cfg.newBreaker(1, max(2, cfg.Breaker.Timeouts/2))
 	if a, err := netip.ParseAddr(e.host); err == nil {
 		e.literal = []netip.Addr{a}

@@ -141,9 +141,14 @@ func (t *transfer) outHeader() http.Header {
 	if t.o.Edit != nil {
 		t.o.Edit.EditRequest(HTTPHeader(out))
 	}
-	// Only the client's own words: http.Transport adds a User-Agent else, and
-	// replays a request, whatever its method, that has an Idempotency-Key
-	// under its canonical name.
+	onlyOwnWords(out)
+	return out
+}
+
+// onlyOwnWords has only the client's own words go out: http.Transport adds a
+// User-Agent else, and replays a request, whatever its method, that has an
+// Idempotency-Key under its canonical name.
+func onlyOwnWords(out http.Header) {
 	if _, ok := out["User-Agent"]; !ok {
 		out["User-Agent"] = nil
 	}
@@ -153,7 +158,6 @@ func (t *transfer) outHeader() http.Header {
 			out[strings.ToLower(name)] = v
 		}
 	}
-	return out
 }
 
 // wantsTrailers reports whether a TE field accepts trailers.

@@ -97,9 +97,13 @@ func (s *links) reap() {
 	s.mu.Lock()
 	kept := s.all[:0]
 	for _, l := range s.all {
-		if idle > 0 && now.Sub(l.idle) >= idle || l.flow.look() != peekNothing {
+		switch {
+		case idle > 0 && now.Sub(l.idle) >= idle:
 			dead = append(dead, l)
-		} else {
+		case l.flow.look() != peekNothing:
+			dead = append(dead, l)
+			s.e.spoken.forget()
+		default:
 			kept = append(kept, l)
 		}
 	}

@@ -107,6 +107,7 @@ func (p *Pools) addressesChanged(host string) {
 	for _, pool := range *p.cells.Load() {
 		for _, e := range *pool.endpoints.Load() {
 			if e.host == host {
+				e.spoken.forget()
 				e.closeIdle()
 			}
 		}

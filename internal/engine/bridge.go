@@ -1,0 +1,459 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// A bridge is the far end of a link to an endpoint that does not speak HTTP/1.1. It
+// takes the one request that is sent over the link to the endpoint's transport, and
+// writes the answer as HTTP/1.1. So a call that goes over it is one like any
+// other, with the same limits and the same ends.
+type bridge struct {
+	e      *endpoint
+	conn   net.Conn // the other end is the link's
+	cancel context.CancelFunc
+	failed atomic.Pointer[error] // why there is no answer, or no whole one
+	hints  chan hint
+	once   bool // what was sent in part is not sent again
+
+	mu       sync.Mutex
+	answered bool         // the transport has returned, with an answer's head or without
+	body     *bridgedBody // which the transport has, and does not want to end; or nil
+}
+
+// A hint is an interim answer.
+type hint struct {
+	status int
+	header http.Header
+}
+
+// bridge returns a link over which one request may go to e as net/http sends it. With
+// once, what was sent in part is never sent again.
+func (e *endpoint) bridge(once bool) *link {
+	ours, theirs := net.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &bridge{e: e, conn: theirs, cancel: cancel, hints: make(chan hint, maxInterim+1), once: once}
+	go b.serve(ctx)
+	l := &link{e: e}
+	l.init(&bridged{ours, b})
+	return l
+}
+
+// A bridged is the near end of a bridge.
+type bridged struct {
+	net.Conn
+	far *bridge
+}
+
+// Read says at the end why the answer has none, if that is so.
+func (c *bridged) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if f := c.far.failed.Load(); err == io.EOF && f != nil {
+		err = *f
+	}
+	return n, err
+}
+
+// Write hides that the answer has ended: that is what counts.
+func (c *bridged) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if !errors.Is(err, io.ErrClosedPipe) {
+		return n, err
+	}
+	if f := c.far.failed.Load(); f != nil {
+		return n, *f
+	}
+	return len(p), nil
+}
+
+// Close ends the request, if it has not ended.
+func (c *bridged) Close() error {
+	c.far.cancel()
+	return c.Conn.Close()
+}
+
+// serve serves the request. It ends with it, or when the near end is closed.
+func (b *bridge) serve(ctx context.Context) {
+	defer b.cancel()
+	defer b.conn.Close()
+	if err := b.forward(ctx); err != nil {
+		b.failed.Store(&err)
+	}
+}
+
+func (b *bridge) forward(ctx context.Context) error {
+	req, src, err := b.readRequest()
+	if err != nil {
+		return err
+	}
+	var again *Replay
+	if src != nil {
+		again = NewReplay(req, 0)
+		defer again.Close()
+		req.Body = b.begin(again)
+		req.GetBody = func() (io.ReadCloser, error) {
+			if !again.Rewind() {
+				return nil, errBodyClosed
+			}
+			return b.begin(again), nil
+		}
+	}
+	resp, err := b.reach(ctx, req, again)
+	if err != nil {
+		if ce, ok := errors.AsType[*connectError](err); ok {
+			b.e.spoken.forget() // it may be another server that is there next
+			return ce
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.ProtoMajor == 1 {
+		b.e.spoken.forget()
+	}
+	return b.answer(req.Method, resp)
+}
+
+// reach sends the request and returns the final answer. It sends a safe one again if
+// that is how it looks that the connection had been closed meanwhile.
+func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*http.Response, error) {
+	for fresh := 0; ; fresh++ {
+		var used, heard atomic.Bool
+		trace := &httptrace.ClientTrace{
+			GotConn:              func(i httptrace.GotConnInfo) { used.Store(i.Reused) },
+			GotFirstResponseByte: func() { heard.Store(true) },
+			Got1xxResponse:       b.hint,
+		}
+		resp, err := b.attempt(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+		switch {
+		case err == nil, b.once, fresh == maxFresh, ctx.Err() != nil, !used.Load(), heard.Load(),
+			!isSafe([]byte(req.Method)), again != nil && !again.Rewind():
+			b.conclude(req)
+			return resp, err
+		case again != nil:
+			req.Body = b.begin(again)
+		}
+	}
+}
+
+// attempt sends the request once. It writes what comes before the final answer: the
+// transport calls hint where other requests' answers are read as well.
+func (b *bridge) attempt(req *http.Request) (resp *http.Response, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		resp, err = b.e.plain.RoundTrip(req)
+	}()
+	for {
+		select {
+		case h := <-b.hints:
+			if err := b.writeHint(h); err != nil {
+				b.cancel()
+			}
+			continue
+		case <-done:
+		}
+		break
+	}
+	for err == nil && len(b.hints) > 0 {
+		if err = b.writeHint(<-b.hints); err != nil {
+			resp.Body.Close()
+		}
+	}
+	return resp, err
+}
+
+// conclude says that the transport has returned.
+func (b *bridge) conclude(req *http.Request) {
+	if req.Body == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answered = true
+	b.drainLocked()
+}
+
+// hint takes in an interim answer.
+func (b *bridge) hint(status int, h textproto.MIMEHeader) error {
+	if status == http.StatusSwitchingProtocols {
+		return errSwitch
+	}
+	select {
+	case b.hints <- hint{status, http.Header(h)}:
+		return nil
+	default:
+		return errInterim
+	}
+}
+
+func (b *bridge) writeHint(h hint) error {
+	_, err := b.conn.Write(append(appendBridged(nil, h.status, h.header), "\r\n"...))
+	return err
+}
+
+// begin returns the body for an attempt of the transport.
+func (b *bridge) begin(body *Replay) *bridgedBody {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.body = &bridgedBody{body.view(), b}
+	return b.body
+}
+
+// drainLocked throws away what is still sent of a request that is answered and whose
+// body the transport has closed: nobody else will read it.
+func (b *bridge) drainLocked() {
+	if b.answered && b.body == nil {
+		go io.Copy(io.Discard, b.conn)
+	}
+}
+
+// readRequest reads the head that the engine has written, and returns the request
+// as it goes to the endpoint, with its body.
+func (b *bridge) readRequest() (*http.Request, *sentPart, error) {
+	buf, scanned, length := make([]byte, 0, 2*smallBuffer), 0, 0
+	for length == 0 {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, len(buf))
+		}
+		n, err := b.conn.Read(buf[len(buf):cap(buf)])
+		if err != nil {
+			return nil, nil, err
+		}
+		buf = buf[:len(buf)+n]
+		var r Reason
+		if length, scanned, r = ScanHead(buf, scanned); r != OK {
+			return nil, nil, &Refusal{r}
+		}
+	}
+	var h Head
+	if r := h.Parse(buf[:length], HeadLimits{}); r != OK {
+		return nil, nil, &Refusal{r}
+	}
+	req := b.request(&h)
+	if h.Length <= 0 && !h.Chunked {
+		return req, nil, nil
+	}
+	src := &sentPart{conn: b.conn, buf: buf, at: length, end: len(buf), left: h.Length, chunked: h.Chunked, req: req}
+	src.dec.reset()
+	req.Body, req.ContentLength = io.NopCloser(src), h.Length
+	if h.Chunked {
+		req.TransferEncoding = []string{"chunked"} // else a GET's body is waited for
+	}
+	return req, src, nil
+}
+
+// request returns the request that has the head.
+func (b *bridge) request(h *Head) *http.Request {
+	req := &http.Request{
+		Method: string(h.Method), Host: string(h.Host), Header: make(http.Header, len(h.Fields)),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		URL: &url.URL{Scheme: b.e.scheme, Host: b.e.authority},
+	}
+	setTarget(req.URL, &http.Request{Method: req.Method, RequestURI: string(h.Target)}, req.Host)
+	for _, f := range h.Fields {
+		name := http.CanonicalHeaderKey(string(f.Name))
+		switch {
+		case name == "Trailer":
+			for e := range strings.SplitSeq(string(f.Value), ",") {
+				if req.Trailer == nil {
+					req.Trailer = make(http.Header)
+				}
+				req.Trailer[http.CanonicalHeaderKey(strings.TrimSpace(e))] = nil
+			}
+		case name == "Te" || !isHopByHop(name) && !isFramingField(f.Name):
+			req.Header[name] = append(req.Header[name], string(f.Value))
+		}
+	}
+	onlyOwnWords(req.Header)
+	return req
+}
+
+// A sentPart reads the body of the request that is sent over a bridge.
+type sentPart struct {
+	conn    net.Conn
+	buf     []byte // what was read and not taken in yet is buf[at:end]
+	at, end int
+	left    int64 // of a body that has a length
+	chunked bool
+	dec     chunkDecoder
+	data    []byte        // of a chunk, not given yet
+	req     *http.Request // gets the trailers
+}
+
+func (s *sentPart) Read(p []byte) (int, error) {
+	if !s.chunked {
+		return s.readSized(p)
+	}
+	for {
+		if len(s.data) > 0 {
+			n := copy(p, s.data)
+			s.data = s.data[n:]
+			return n, nil
+		}
+		if s.dec.done() {
+			return 0, io.EOF
+		}
+		data, n, r := s.dec.advance(s.buf[s.at:s.end])
+		s.at += n
+		switch s.data = data; {
+		case r != OK:
+			return 0, &Refusal{r}
+		case s.dec.done():
+			s.takeTrailers()
+		case n == 0:
+			if err := s.fill(); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+func (s *sentPart) readSized(p []byte) (n int, err error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), s.left)]
+	if n = copy(p, s.buf[s.at:s.end]); n > 0 {
+		s.at += n
+	} else if n, err = s.conn.Read(p); err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	s.left -= int64(n)
+	return n, err
+}
+
+// fill reads more behind what was not taken in.
+func (s *sentPart) fill() error {
+	s.end = copy(s.buf[:cap(s.buf)], s.buf[s.at:s.end])
+	s.at, s.buf = 0, s.buf[:cap(s.buf)]
+	if s.end == len(s.buf) {
+		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+	}
+	n, err := s.conn.Read(s.buf[s.end:])
+	s.end += n
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (s *sentPart) takeTrailers() {
+	for _, f := range s.dec.trailers {
+		if s.req.Trailer != nil { // else none were announced, and HTTP/2 sends none
+			name := http.CanonicalHeaderKey(string(f.Name))
+			s.req.Trailer[name] = append(s.req.Trailer[name], string(f.Value))
+		}
+	}
+}
+
+// A bridgedBody is the body for one attempt of the transport.
+type bridgedBody struct {
+	io.Reader
+	b *bridge
+}
+
+// Close says that the transport reads no more of it.
+func (r *bridgedBody) Close() error {
+	b := r.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.body == r { // else there is another attempt by now
+		b.body = nil
+		b.drainLocked()
+	}
+	return nil
+}
+
+// answer writes the final answer. It returns an error if that is not whole.
+func (b *bridge) answer(method string, resp *http.Response) error {
+	out := appendBridged(nil, resp.StatusCode, resp.Header)
+	out = append(out, "Connection: close\r\n"...)
+	bodyless := method == http.MethodHead || resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusNoContent
+	chunked := resp.ContentLength < 0 && !bodyless
+	switch {
+	case chunked:
+		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+		for _, name := range slices.Sorted(maps.Keys(resp.Trailer)) {
+			out = appendLine(out, "Trailer", []byte(name))
+		}
+	case bodyless && len(resp.Header["Content-Length"]) == 0: // it says nothing of another request's answer
+	case resp.ContentLength >= 0 && resp.StatusCode != http.StatusNoContent:
+		out = appendLength(out, resp.ContentLength)
+	}
+	if _, err := b.conn.Write(append(out, "\r\n"...)); err != nil || bodyless {
+		return err
+	}
+	return b.answerBody(resp, chunked)
+}
+
+func (b *bridge) answerBody(resp *http.Response, chunked bool) error {
+	buf := lease{from: b.e.buffers}
+	buf.take(resp.ContentLength < 0 || resp.ContentLength > smallBuffer)
+	defer buf.giveBack()
+	for {
+		m := buf.bytes()
+		space := m
+		if chunked {
+			space = m[chunkBefore : len(m)-chunkAfter]
+		}
+		n, err := resp.Body.Read(space)
+		if n > 0 {
+			if m = space[:n]; chunked {
+				m = chunkInPlace(buf.bytes(), n)
+			}
+			if _, err := b.conn.Write(m); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if !chunked {
+			buf.fit(n)
+		}
+	}
+	if !chunked {
+		return nil
+	}
+	end := []byte("0\r\n")
+	for _, name := range slices.Sorted(maps.Keys(resp.Trailer)) {
+		for _, v := range resp.Trailer[name] {
+			if !isHopByHop(name) && !framesMessage([]byte(name)) {
+				end = appendLine(end, name, []byte(v))
+			}
+		}
+	}
+	_, err := b.conn.Write(append(end, "\r\n"...))
+	return err
+}
+
+// appendBridged appends the start of an answer's head: all but what frames it.
+func appendBridged(dst []byte, status int, h http.Header) []byte {
+	dst = fmt.Appendf(dst, "HTTP/1.1 %03d %s\r\n", status, http.StatusText(status))
+	named := namedByConnection(h)
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if isHopByHop(name) || name == "Content-Length" || slices.Contains(named, name) {
+			continue
+		}
+		for _, v := range h[name] {
+			dst = appendLine(dst, name, []byte(v))
+		}
+	}
+	return dst
+}
