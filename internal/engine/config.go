@@ -30,7 +30,7 @@ type Config struct {
 	Attempts int
 
 	// MaxAnswerHead is the size in bytes that the head of a cell's answer may
-	// not exceed. If zero, 256 KiB.
+	// not exceed. If zero, 64 KiB.
 	MaxAnswerHead int64
 
 	// Resolver looks names up. If nil, net.DefaultResolver.
@@ -147,7 +147,7 @@ func newSettings(c Config) *settings {
 	b.Backoff = or(b.Backoff, 500*time.Millisecond)
 	b.MaxBackoff = or(b.MaxBackoff, 15*time.Second)
 	c.Attempts = or(c.Attempts, 3)
-	c.MaxAnswerHead = or(c.MaxAnswerHead, 256<<10)
+	c.MaxAnswerHead = or(c.MaxAnswerHead, 64<<10)
 	c.ResolveEvery = or(c.ResolveEvery, 10*time.Second)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext

@@ -163,10 +163,11 @@ func (p *Pools) allLoops() []*loop {
 }
 
 // buffers lends out buffers for bodies.
-type buffers struct{ large, small, tiny, whole, replay sync.Pool }
+type buffers struct{ large, small, tiny, whole, head, replay sync.Pool }
 
 const (
 	largeBuffer = 32 << 10
+	headBuffer  = 2*largeBuffer + smallBuffer // has room for the longest head of an answer, unless a Config says otherwise
 	smallBuffer = 4 << 10
 	tinyBuffer  = 1 << 10
 	wholeBuffer = MaxReplay + 2*smallBuffer
@@ -180,6 +181,28 @@ func (b *buffers) get() *[]byte {
 }
 
 func (b *buffers) put(p *[]byte) { b.large.Put(p) }
+
+// getBeyond lends a buffer that is larger than one of n bytes. If mem is nil, it
+// need not be given back.
+func (b *buffers) getBeyond(n int) (mem *[]byte, buf []byte) {
+	if n != largeBuffer {
+		return nil, make([]byte, 2*n)
+	}
+	p, ok := b.head.Get().(*[]byte)
+	if !ok {
+		p = new(make([]byte, headBuffer))
+	}
+	return p, *p
+}
+
+// putAny takes a buffer of get or getBeyond back.
+func (b *buffers) putAny(p *[]byte) {
+	if len(*p) == headBuffer {
+		b.head.Put(p)
+		return
+	}
+	b.put(p)
+}
 
 // getReplay lends room for a body that is kept.
 func (b *buffers) getReplay() *[]byte {

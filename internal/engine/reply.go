@@ -11,7 +11,7 @@ const maxAnswerFields = 1024
 type reply struct {
 	c    *Call
 	from *buffers
-	mem  *[]byte // what buf was lent as; nil if it has grown, or there is none
+	mem  *[]byte // what buf was lent as; nil if it has grown beyond what is lent, or there is none
 	buf  []byte
 	at   int // the head, or what follows it, is buf[at:end]
 	end  int
@@ -33,7 +33,7 @@ func (r *reply) begin(from *buffers) {
 // drop gives the memory back.
 func (r *reply) drop() {
 	if r.mem != nil {
-		r.from.put(r.mem)
+		r.from.putAny(r.mem)
 		r.mem = nil
 	}
 	r.buf = nil
@@ -46,13 +46,12 @@ func (r *reply) space() []byte {
 		r.mem = r.from.get()
 		r.buf = *r.mem
 	case r.end == len(r.buf):
-		buf := make([]byte, 2*len(r.buf))
+		mem, buf := r.from.getBeyond(len(r.buf))
 		n := copy(buf[replyRoom:], r.buf[r.at:r.end])
 		if r.mem != nil {
-			r.from.put(r.mem)
-			r.mem = nil
+			r.from.putAny(r.mem)
 		}
-		r.buf, r.at, r.end = buf, replyRoom, replyRoom+n
+		r.mem, r.buf, r.at, r.end = mem, buf, replyRoom, replyRoom+n
 	}
 	return r.buf[r.end:]
 }
