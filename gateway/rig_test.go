@@ -134,15 +134,19 @@ type rig struct {
 
 // listed is a list of workers as JSON.
 type listed struct {
-	Salt    string         `json:"salt"`
-	Size    int            `json:"size"`
-	Sizes   map[string]int `json:"sizes,omitempty"`
-	Workers []listedWorker `json:"workers"`
+	Deal    string            `json:"deal,omitempty"`
+	Overlap *int              `json:"overlap,omitempty"`
+	Salt    string            `json:"salt"`
+	Size    int               `json:"size"`
+	Sizes   map[string]int    `json:"sizes,omitempty"`
+	Numbers map[string]uint64 `json:"numbers,omitempty"`
+	Workers []listedWorker    `json:"workers"`
 }
 
 type listedWorker struct {
 	ID       string `json:"id"`
 	Zone     string `json:"zone,omitempty"`
+	Seat     *int   `json:"seat,omitempty"`
 	Weight   *int   `json:"weight,omitempty"`
 	Endpoint string `json:"endpoint"`
 }
@@ -169,10 +173,18 @@ func (routerConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(routerA
 // a gateway before them with hands of the given size.
 func newRig(t testing.TB, n, size int, change func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, mills: make(map[string]*mill), list: listed{Salt: "test", Size: size}}
-	for i := range n {
-		r.add(fmt.Sprintf("w%02d", i+1), string(rune('a'+i%3)), i+1)
-	}
+	return newRigOf(t, listed{Salt: "test", Size: size}, func(r *rig) {
+		for i := range n {
+			r.add(fmt.Sprintf("w%02d", i+1), string(rune('a'+i%3)), i+1)
+		}
+	}, change)
+}
+
+// newRigOf is newRig with a list of its own, to which fill adds workers.
+func newRigOf(t testing.TB, list listed, fill func(*rig), change func(*Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, mills: make(map[string]*mill), list: list}
+	fill(r)
 	r.src = NewStatic(r.workers())
 	cfg := Config{
 		Cell: "cell-001", Source: r.src, Routers: []netip.Prefix{netip.PrefixFrom(routerAddr.Addr(), 32)},

@@ -135,6 +135,14 @@ func TestServedPassesOverWhatANewerControlPlaneAdds(t *testing.T) {
 func FuzzServedRoundTrip(f *testing.F) {
 	f.Add([]byte(`{"cell":"cell-001","serial":"7.3","list":` + three + `}`))
 	f.Add([]byte(`{"cell":"a","serial":"1","list":{"size":1,"strict":true,"sizes":{"t":2},"workers":[{"id":"a","endpoint":"http://[::1]:1","weight":0}]}}`))
+	for _, l := range []List{byZone(2, 3, 1), byFour(4)} {
+		l.Numbers = map[string]uint64{"acme": 0}
+		b, err := json.Marshal(Served{"cell-001", cellway.NewVersion(7, 3), l})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeServed(b)
 		if err != nil {
