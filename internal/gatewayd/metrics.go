@@ -30,6 +30,7 @@ func metrics() []telemetry.Metric {
 		gauge("list_swapped_timestamp_seconds", "When the list of workers came into use."),
 		counter("list_swaps_total", "Lists of workers that came into use."),
 		gauge("list_failing", "1 if the list of workers could not be had again, or breaks a rule; the last good one stays in use."),
+		gauge("list_older", "1 if the control plane has an older list of workers than the one in use, as after a restore; it is not taken."),
 
 		// Requests.
 		counter("requests_total", "Requests, by what became of them: answered by a worker, or the code of the gateway's own answer.", "outcome"),
@@ -87,6 +88,8 @@ func (d *daemon) figures(f *telemetry.Figures) {
 	f.Time("cellway_gateway_list_swapped_timestamp_seconds", st.Swapped)
 	f.Count("cellway_gateway_list_swaps_total", st.Swaps)
 	f.Bool("cellway_gateway_list_failing", st.ListError != nil)
+	control, ok := d.source.(*gateway.Control)
+	f.Bool("cellway_gateway_list_older", ok && control.Older())
 	d.requestFigures(f, st)
 	workerFigures(f, st.Workers)
 	d.clientFigures(f)

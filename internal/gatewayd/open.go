@@ -68,7 +68,7 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 			errs = append(errs, err)
 		}
 	}
-	in.source, in.closing, in.doubts, err = s.workers.open(log)
+	in.source, in.closing, in.doubts, err = s.workers.open(cellway.CellID(s.cell), log)
 	note("", err)
 	if s.tenantLimits != "" {
 		in.tenants, err = readTenantLimits(s.tenantLimits, s.limits())

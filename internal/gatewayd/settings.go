@@ -86,15 +86,16 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.StringVar(&from.file, "workers-file", "", "`file` of the list of workers, JSON; followed while the gateway runs")
 	fs.StringVar(&from.dns, "workers-dns", "", "`name` of the workers: host:port, each of whose addresses is one, or a name with SRV records; needs hand-size")
 	fs.StringVar(&from.url, "workers-url", "", "`URL` of the list of workers, JSON; asked again and again")
-	fs.DurationVar(&from.every, "workers-every", 0, "how often workers are looked for; 0: 2s for a file, 10s otherwise")
-	fs.StringVar(&from.keep, "workers-keep", "/var/lib/cellway-gateway/workers.json", "`file` of the last good list of workers-dns or workers-url, to start from with nobody to ask; empty: none")
+	fs.Var(&from.control, "workers-control", "`URL` of the control plane, if it keeps the cell's list of workers; may be given more than once, and one after the other is asked")
+	fs.DurationVar(&from.every, "workers-every", 0, "how often workers are looked for; 0: 2s for a file and the control plane, 10s otherwise")
+	fs.StringVar(&from.keep, "workers-keep", "/var/lib/cellway-gateway/workers.json", "`file` of the last good list of workers-dns, workers-url or workers-control, to start from with nobody to ask; empty: none")
 	fs.StringVar(&from.scheme, "workers-scheme", "http", "`scheme` of workers found by workers-dns: http or https")
 	fs.DurationVar(&from.forget, "workers-forget", 2*time.Minute, "how long a worker that workers-dns names no more stays in hands; longer than a restart takes; 0: it goes at once")
 	fs.IntVar(&from.size, "hand-size", 0, "`workers` in a hand, with workers-dns; a list has its own")
 	fs.StringVar(&from.saltFile, "hand-salt-file", "", "`file` of the salt of hands, with workers-dns; the same for all gateways of the cell; keep it from tenants")
-	fs.StringVar(&from.token, "workers-token", "", "`file` of the token for workers-url; read again each time")
-	fs.StringVar(&from.ca, "workers-ca", "", "`file` of the authorities of the certificate at workers-url, PEM; empty: the system's")
-	fs.StringVar(&from.cert, "workers-cert", "", "`file` of this gateway's certificate for workers-url, PEM")
+	fs.StringVar(&from.token, "workers-token", "", "`file` of the token for workers-control or workers-url; read again each time")
+	fs.StringVar(&from.ca, "workers-ca", "", "`file` of the authorities of the certificate at workers-control or workers-url, PEM; empty: the system's")
+	fs.StringVar(&from.cert, "workers-cert", "", "`file` of this gateway's certificate for workers-control or workers-url, PEM")
 	fs.StringVar(&from.key, "workers-key", "", "`file` of the key of workers-cert, PEM")
 
 	s.listen.All = []string{":8081"}
@@ -193,7 +194,7 @@ var program = serving.Program{
 // can't be without.
 var topics = []boot.Topic{
 	{Title: "The cell", Settings: []string{"cell", "routers", "router-names", "direct"}},
-	{Title: "Workers (workers-file, workers-dns or workers-url must be given)", Settings: []string{"workers-file", "workers-dns", "workers-url", "workers-every", "workers-keep",
+	{Title: "Workers (workers-file, workers-dns, workers-url or workers-control must be given)", Settings: []string{"workers-file", "workers-dns", "workers-url", "workers-control", "workers-every", "workers-keep",
 		"hand-size", "hand-salt-file", "workers-scheme", "workers-forget", "workers-token", "workers-ca", "workers-cert", "workers-key"}},
 	{Title: "Addresses", Settings: []string{"listen", "listen-tls", "tls-cert", "tls-key", "tls-min", "client-ca", "client-certs", "admin"}},
 	{Title: "This run", Settings: []string{"config", "check", "version"}},

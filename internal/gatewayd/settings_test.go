@@ -208,6 +208,7 @@ func TestOneSourceOfWorkersWithWhatItNeeds(t *testing.T) {
 		"workers-token: ":  {"--workers-file", "w", "--workers-token", "t"},
 		"workers-key: ":    {"--workers-url", "https://a/w", "--workers-cert", "c"},
 		"":                 {"--workers-url", "https://a/w", "--workers-token", "t"},
+		"exactly one of ":  {"--workers-url", "https://a/w", "--workers-control", "https://a"},
 	} {
 		err := parsed(t, append([]string{"--cell", "cell-001", "--routers", "10.0.0.0/8"}, args...)...).validate()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

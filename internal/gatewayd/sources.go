@@ -18,21 +18,23 @@ import (
 	"github.com/cellway/cellway/gateway"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/regular"
+	"github.com/cellway/cellway/internal/serving"
 )
 
 // A workersFrom says where the list of workers comes from: exactly one of file,
-// dns and url.
+// dns, url and control.
 type workersFrom struct {
 	file, dns, url string
+	control        serving.Words // addresses of the control plane
 	every          time.Duration // 0: the source's own
-	keep           string        // the file of the last good list of dns and url
+	keep           string        // the file of the last good list of dns, url and control
 
 	scheme   string // of endpoints found by dns
 	size     int    // of a hand, with dns
 	saltFile string // of the hands, with dns
 	forget   time.Duration
 
-	token, ca, cert, key string // for url
+	token, ca, cert, key string // for url and control
 }
 
 // maxSalt is the size in bytes of the longest salt.
@@ -46,8 +48,11 @@ func (f *workersFrom) validate(bad func(key, format string, args ...any)) {
 			n++
 		}
 	}
+	if len(f.control.All) > 0 {
+		n++
+	}
 	if n != 1 {
-		bad("workers-file", "give exactly one of workers-file, workers-dns and workers-url; %d are given", n)
+		bad("workers-file", "give exactly one of workers-file, workers-dns, workers-url and workers-control; %d are given", n)
 	}
 	if f.every < 0 {
 		bad("workers-every", "%v is below 0", f.every)
@@ -66,8 +71,8 @@ func (f *workersFrom) validate(bad func(key, format string, args ...any)) {
 	if f.forget < 0 {
 		bad("workers-forget", "%v is below 0", f.forget)
 	}
-	if f.url == "" && f.token+f.ca+f.cert+f.key != "" {
-		bad("workers-token", "workers-token, workers-ca, workers-cert and workers-key are for workers-url, which is not given")
+	if f.url == "" && len(f.control.All) == 0 && f.token+f.ca+f.cert+f.key != "" {
+		bad("workers-token", "workers-token, workers-ca, workers-cert and workers-key are for workers-control and workers-url, which are not given")
 	}
 	if (f.cert == "") != (f.key == "") {
 		bad("workers-key", "workers-cert and workers-key go together; one is missing")
@@ -95,7 +100,7 @@ func (f *workersFrom) name() (host string, port uint16, err error) {
 
 // open returns the source, what must be closed in the end, and what is doubtful
 // about it.
-func (f *workersFrom) open(log *slog.Logger) (source gateway.Source, closing func(), doubts []error, err error) {
+func (f *workersFrom) open(cell cellway.CellID, log *slog.Logger) (source gateway.Source, closing func(), doubts []error, err error) {
 	closing = func() {}
 	if f.file == "" {
 		if err := f.checkKeep(); err != nil {
@@ -114,6 +119,8 @@ func (f *workersFrom) open(log *slog.Logger) (source gateway.Source, closing fun
 		return source, closing, nil, err
 	case f.url != "":
 		return f.openURL(log)
+	case len(f.control.All) > 0:
+		return f.openControl(cell, log)
 	}
 	return nil, closing, nil, fmt.Errorf("workers-file: there is no source of workers: %w", cellway.ErrInvalid)
 }
@@ -139,22 +146,49 @@ func (f *workersFrom) openNames(log *slog.Logger) (gateway.Source, error) {
 }
 
 func (f *workersFrom) openURL(log *slog.Logger) (source gateway.Source, closing func(), doubts []error, err error) {
-	closing = func() {}
-	creds, err := feed.NewCredentials(feed.CredentialsConfig{TokenFile: f.token, CAFile: f.ca, CertFile: f.cert, KeyFile: f.key})
+	creds, err := f.credentials()
 	if err != nil {
-		return nil, closing, nil, fmt.Errorf("workers-url: %w", err)
+		return nil, func() {}, nil, fmt.Errorf("workers-url: %w", err)
 	}
 	if f.token != "" && inTheClear(f.url) {
 		doubts = append(doubts, fmt.Errorf("workers-url: the token goes to %s in the clear, where whoever stands between can read it; use https://", f.url))
 	}
-	client := &http.Client{Transport: creds, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	list, err := gateway.NewURL(gateway.URLConfig{URL: f.url, Every: f.every, Keep: f.keep, Client: client, Log: log,
+	list, err := gateway.NewURL(gateway.URLConfig{URL: f.url, Every: f.every, Keep: f.keep, Client: asking(creds), Log: log,
 		Authorize: func(r *http.Request) error { r.Header.Set("User-Agent", "cellway-gateway"); return nil }})
 	if err != nil {
 		creds.Close()
-		return nil, closing, nil, fmt.Errorf("workers-url: %w", err)
+		return nil, func() {}, nil, fmt.Errorf("workers-url: %w", err)
 	}
 	return list, creds.Close, doubts, nil
+}
+
+func (f *workersFrom) openControl(cell cellway.CellID, log *slog.Logger) (source gateway.Source, closing func(), doubts []error, err error) {
+	creds, err := f.credentials()
+	if err != nil {
+		return nil, func() {}, nil, fmt.Errorf("workers-control: %w", err)
+	}
+	for _, at := range f.control.All {
+		if inTheClear(at) {
+			doubts = append(doubts, fmt.Errorf("workers-control: the salt of hands comes from %s in the clear, where whoever stands between can read it, and the token if there is one; use https://", at))
+		}
+	}
+	list, err := gateway.NewControl(gateway.ControlConfig{URLs: f.control.All, Cell: cell, Every: f.every, Keep: f.keep, Client: asking(creds), Log: log})
+	if err != nil {
+		creds.Close()
+		return nil, func() {}, nil, fmt.Errorf("workers-control: %w", err)
+	}
+	return list, creds.Close, doubts, nil
+}
+
+// credentials are what the gateway shows to those who have its list.
+func (f *workersFrom) credentials() (*feed.Credentials, error) {
+	return feed.NewCredentials(feed.CredentialsConfig{TokenFile: f.token, CAFile: f.ca, CertFile: f.cert, KeyFile: f.key})
+}
+
+// asking is a client that follows no redirects: neither a list nor a token is meant
+// for anybody else.
+func asking(creds *feed.Credentials) *http.Client {
+	return &http.Client{Transport: creds, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // checkKeep sees that the last good list has a folder: without one it could not
