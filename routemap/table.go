@@ -77,6 +77,8 @@ func (t *table) read(sec []byte, cells int, seed maphash.Seed) error {
 			}
 		}
 	}
+	collapse(t.index.places)
+	collapse(t.recs)
 	return r.end("records")
 }
 
