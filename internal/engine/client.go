@@ -85,10 +85,14 @@ type client struct {
 	waits  atomic.Int64 // since when more of a request's body is waited for; 0: it isn't
 	over   atomic.Uint32
 	peeked atomic.Int64             // the beginning of the pause in which peekIdle looked last
-	rested atomic.Bool              // State was told that it is idle, or counts it so
+	rested atomic.Bool              // it is asleep, and State was told that it is idle, or counts it so
 	limits atomic.Pointer[Timeouts] // of the cell that the call goes to
 	began  atomic.Int64             // the call, if it is limited as a whole
 	soft   atomic.Int64             // when to ask patient; 0: never
+
+	// The server's mutex guards these.
+	roster *roster // that has it; nil: it has ended
+	spot   int     // where
 
 	mu      sync.Mutex
 	tracked bool // a call is under way that may be ended, and these are its
@@ -111,7 +115,7 @@ func newClient(s *Server, conn net.Conn, secure bool) *client {
 	if !secure {
 		c.sock = socketOf(conn)
 	}
-	c.rested.Store(s.cfg.State != nil)
+	c.rested.Store(true)
 	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
 		c.peer = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 	}
@@ -401,7 +405,8 @@ func (c *client) wake() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rested.Store(false)
-	return c.srv.cfg.State(c.conn, http.StateActive)
+	c.srv.move(c, &c.srv.awake)
+	return c.srv.cfg.State == nil || c.srv.cfg.State(c.conn, http.StateActive)
 }
 
 // peekIdle ends a connection that is idle, and whose client had said before that
@@ -415,13 +420,18 @@ func (c *client) peekIdle(since int64) {
 // rest says that the connection has been idle for a while. Those that are busy
 // pause for less, and nobody is told each time.
 func (c *client) rest(since int64) {
-	if c.srv.cfg.State == nil || c.rested.Load() {
+	if c.rested.Load() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s, at := c.stage(); s == atIdle && at == since {
-		c.rested.Store(true)
+	c.rested.Store(true) // from here on a call that begins wakes it, or has begun
+	if s, at := c.stage(); s != atIdle || at != since {
+		c.rested.Store(false)
+		return
+	}
+	c.srv.move(c, &c.srv.asleep)
+	if c.srv.cfg.State != nil {
 		c.srv.cfg.State(c.conn, http.StateIdle)
 	}
 }

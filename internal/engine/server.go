@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +73,7 @@ type Server struct {
 	pools     buffers
 	other     *handedOver
 	date      dater
+	doze      time.Duration // between two looks at all that are asleep
 
 	stepper Stepper      // the handler, if there are loops
 	inLoops atomic.Int64 // connections
@@ -79,13 +81,17 @@ type Server struct {
 	telling sync.Mutex // held while Looping is told
 	told    bool       // what it was told last
 
+	looks sync.Mutex // held while connections are looked at
+	batch []*client  // which these are
+
 	mu        sync.Mutex
 	loops     []*loop
 	turn      int
 	listeners map[net.Listener]struct{}
-	clients   map[*client]struct{}
+	awake     roster // connections that have a call, had one lately, or may have one at once
+	asleep    roster // those that have none
 	sweeping  bool
-	tick      time.Duration // between two looks at all connections
+	tick      time.Duration // between two looks at all that are awake
 	gone      chan struct{} // closed when no connection is left after closing
 	closing   atomic.Bool
 	timer     *time.Timer
@@ -103,9 +109,10 @@ func NewServer(cfg ServerConfig) *Server {
 	k := cfg.Checker
 	s := &Server{
 		cfg: cfg, limits: k.limits(), epoch: time.Now(),
-		listeners: make(map[net.Listener]struct{}), clients: make(map[*client]struct{}),
+		listeners: make(map[net.Listener]struct{}),
 	}
 	s.tick = tickFor(k.headTimeout(), k.idleTimeout(), cfg.AnswerTimeout)
+	s.doze = s.tick
 	s.other = &handedOver{conns: make(chan net.Conn), done: make(chan struct{})}
 	return s
 }
@@ -183,7 +190,7 @@ func (s *Server) take(conn net.Conn) {
 		conn.Close()
 		return
 	}
-	s.clients[c] = struct{}{}
+	s.asleep.add(c)
 	s.sweepLaterLocked()
 	s.mu.Unlock()
 	go c.serve(toRead)
@@ -193,11 +200,11 @@ func (s *Server) take(conn net.Conn) {
 func (s *Server) forget(c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.clients, c)
-	if len(s.clients) == 0 && s.closing.Load() {
+	c.roster.remove(c)
+	if s.openLocked() == 0 && s.closing.Load() {
 		s.endLoopsLocked()
 	}
-	if len(s.clients) == 0 && s.gone != nil {
+	if s.openLocked() == 0 && s.gone != nil {
 		close(s.gone)
 		s.gone = nil
 	}
@@ -237,15 +244,12 @@ func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
 	for l := range s.listeners {
 		listeners = append(listeners, l)
 	}
-	clients := make([]*client, 0, len(s.clients))
-	for c := range s.clients {
-		clients = append(clients, c)
-	}
+	clients := s.allLocked()
 	if s.gone == nil {
 		s.gone = make(chan struct{})
 	}
 	ch := s.gone
-	if len(s.clients) == 0 {
+	if len(clients) == 0 {
 		s.endLoopsLocked()
 		close(s.gone)
 		s.gone = nil
@@ -277,16 +281,20 @@ func (s *Server) Sweep(tunnels bool, keep func(key cellway.Key, cell cellway.Cel
 func (s *Server) all() []*client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*client, 0, len(s.clients))
-	for c := range s.clients {
-		all = append(all, c)
-	}
-	return all
+	return s.allLocked()
 }
+
+func (s *Server) allLocked() []*client { return slices.Concat(s.awake.all, s.asleep.all) }
+
+// openLocked returns how many connections there are.
+func (s *Server) openLocked() int { return len(s.awake.all) + len(s.asleep.all) }
 
 // Rest tells ServerConfig.State at once of the connections that are idle.
 func (s *Server) Rest() {
-	for _, c := range s.all() {
+	s.mu.Lock()
+	awake := slices.Clone(s.awake.all)
+	s.mu.Unlock()
+	for _, c := range awake {
 		if at, since := c.stage(); at == atIdle {
 			c.rest(since)
 		}
@@ -297,7 +305,7 @@ func (s *Server) Rest() {
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.clients)
+	return s.openLocked()
 }
 
 // Tunnels returns how many calls are tunnels.

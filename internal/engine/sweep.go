@@ -34,12 +34,53 @@ func tickOf(t *Timeouts) time.Duration {
 	return tickFor(t.FirstByte, t.ClientBody, t.Idle, t.Whole)
 }
 
+// A roster is a list of connections, of which one after the other is looked at.
+// The server's mutex guards it.
+type roster struct {
+	all  []*client
+	left int           // of them are to be looked at in this round: the first ones
+	next time.Duration // after the beginning of this round something may be due
+	due  int64         // when the next round begins
+}
+
+// add takes in a connection that no roster has.
+func (r *roster) add(c *client) {
+	c.roster, c.spot = r, len(r.all)
+	r.all = append(r.all, c)
+}
+
+// remove takes a connection out. Who takes its spot was looked at already, or is
+// still to be: a round goes from the last to the first.
+func (r *roster) remove(c *client) {
+	if r == nil {
+		return
+	}
+	last := len(r.all) - 1
+	moved := r.all[last]
+	r.all[c.spot], moved.spot = moved, c.spot
+	r.all[last] = nil
+	r.all = r.all[:last]
+	c.roster = nil
+}
+
+// move puts a connection into another roster, unless it has ended.
+func (s *Server) move(c *client, to *roster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.roster == nil || c.roster == to {
+		return
+	}
+	c.roster.remove(c)
+	to.add(c)
+}
+
 // heed makes the server look often enough for these limits.
 func (s *Server) heed(tick time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if tick < s.tick {
 		s.tick = tick
+		s.awake.due = min(s.awake.due, s.now()+int64(tick))
 		if s.sweeping {
 			s.timer.Reset(tick)
 		}
@@ -53,27 +94,67 @@ func (s *Server) sweepLaterLocked() {
 		return
 	}
 	s.sweeping = true
+	now := s.now()
+	s.awake.due, s.asleep.due = now+int64(s.tick), now+int64(s.doze)
 	if s.timer == nil {
-		s.timer = time.AfterFunc(s.tick, s.sweepAll)
+		s.timer = time.AfterFunc(min(s.tick, s.doze), s.sweepAll)
 		return
 	}
-	s.timer.Reset(s.tick)
+	s.timer.Reset(min(s.tick, s.doze))
 }
 
+const (
+	// lookBatch is how many connections are looked at without a pause, and
+	// lookPause how long it then is: who looks must hold nobody up.
+	lookBatch = 256
+	lookPause = time.Millisecond
+	// lookRound is in how many parts a round is divided at most.
+	lookRound = 16
+)
+
 func (s *Server) sweepAll() {
-	now := s.now()
-	all := s.all()
-	next := time.Hour
-	for _, c := range all {
-		next = min(next, c.judge(now))
-	}
-	// Not too often, as each look takes its time.
-	next = max(next, 5*time.Millisecond+time.Duration(len(all))*2*time.Microsecond)
+	s.looks.Lock()
+	defer s.looks.Unlock()
+	next := min(s.look(&s.awake, &s.tick), s.look(&s.asleep, &s.doze))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sweeping = len(s.clients) > 0; s.sweeping {
-		s.timer.Reset(min(s.tick, next))
+	if s.sweeping = s.openLocked() > 0; s.sweeping {
+		next = min(next, time.Duration(s.awake.due-s.now())) // it may have come nearer
+		s.timer.Reset(max(next, lookPause))
 	}
+}
+
+// look looks at some connections of a roster, if it is time to: at all of them
+// every tick. It returns when to come back.
+func (s *Server) look(r *roster, tick *time.Duration) time.Duration {
+	now := s.now()
+	s.mu.Lock()
+	if r.left == 0 {
+		if now < r.due {
+			defer s.mu.Unlock()
+			return time.Duration(r.due - now)
+		}
+		r.left, r.next = len(r.all), time.Hour
+	}
+	r.left = min(r.left, len(r.all))
+	n := min(r.left, max(lookBatch, len(r.all)/lookRound))
+	s.batch = append(s.batch[:0], r.all[r.left-n:r.left]...)
+	r.left -= n
+	s.mu.Unlock()
+	next := time.Hour
+	for _, c := range s.batch {
+		next = min(next, c.judge(now))
+	}
+	clear(s.batch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.next = min(r.next, next); r.left > 0 {
+		return lookPause
+	}
+	// Not too often, as each look takes its time.
+	wait := min(*tick, max(r.next, 5*time.Millisecond+time.Duration(len(r.all))*2*time.Microsecond))
+	r.due = now + int64(wait)
+	return wait
 }
 
 // judge ends what takes too long. It returns when to look again for that, at the
