@@ -23,6 +23,8 @@ import (
 // other, with the same limits and the same ends.
 type bridge struct {
 	e      *endpoint
+	link   *link
+	of     *client  // whose call goes over the link
 	conn   net.Conn // the other end is the link's
 	cancel context.CancelFunc
 	failed atomic.Pointer[error] // why there is no answer, or no whole one
@@ -40,16 +42,26 @@ type hint struct {
 	header http.Header
 }
 
-// bridge returns a link over which one request may go to e as net/http sends it. With
-// once, what was sent in part is never sent again.
-func (e *endpoint) bridge(once bool) *link {
+// bridge returns a link over which the call may go to e as net/http sends it.
+func (k *Call) bridge(e *endpoint) *link {
 	ours, theirs := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &bridge{e: e, conn: theirs, cancel: cancel, hints: make(chan hint, maxInterim+1), once: once}
-	go b.serve(ctx)
 	l := &link{e: e}
+	b := &bridge{e: e, link: l, of: k.c, conn: theirs, cancel: cancel, hints: make(chan hint, maxInterim+1), once: k.o.Once}
 	l.init(&bridged{ours, b})
+	go b.serve(ctx)
 	return l
+}
+
+// enter says what the call is doing, as long as it goes over the bridge. The time that
+// it takes to connect is not the cell's for an answer.
+func (b *bridge) enter(s stage) {
+	c := b.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == b.link {
+		c.enter(s, c.srv.now())
+	}
 }
 
 // A bridged is the near end of a bridge.
@@ -132,7 +144,7 @@ func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*
 	for fresh := 0; ; fresh++ {
 		var used, heard atomic.Bool
 		trace := &httptrace.ClientTrace{
-			GotConn:              func(i httptrace.GotConnInfo) { used.Store(i.Reused) },
+			GotConn:              func(i httptrace.GotConnInfo) { used.Store(i.Reused); b.enter(atCell) },
 			GotFirstResponseByte: func() { heard.Store(true) },
 			Got1xxResponse:       b.hint,
 		}
@@ -151,6 +163,7 @@ func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*
 // attempt sends the request once. It writes what comes before the final answer: the
 // transport calls hint where other requests' answers are read as well.
 func (b *bridge) attempt(req *http.Request) (resp *http.Response, err error) {
+	b.enter(atWork) // until there is a connection
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

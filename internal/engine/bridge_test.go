@@ -430,3 +430,20 @@ func TestBridgeTellsWhyNothingConnects(t *testing.T) {
 	out.Store(false)
 	eventually(t, "it is reached again", func() bool { status, _, _ := r.get(r.client(false), "/"); return status == 200 })
 }
+
+// The time that it takes to connect is not the cell's for an answer, whatever it
+// speaks.
+func TestBridgeCountsConnectingApart(t *testing.T) {
+	c := newCellFor(t)
+	r := newRig(t, nil, Config{TLS: TLS{Roots: c.ca.pool}, Timeouts: Timeouts{FirstByte: 100 * time.Millisecond, Connect: 10 * time.Second}})
+	dial := r.pools.cfg.Dial
+	r.pools.cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		time.Sleep(400 * time.Millisecond)
+		return dial(ctx, network, addr)
+	}
+	r.use(c.serve(silent, echoProto))
+	for range 2 {
+		postProto(t, r, "small", "HTTP/2.0")
+		(*r.pools.Cell("cell-a").endpoints.Load())[0].closeIdle()
+	}
+}

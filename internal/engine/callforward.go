@@ -235,14 +235,6 @@ func isSafe(method []byte) bool {
 	return false
 }
 
-// dial opens a link to e.
-func (k *Call) dial(e *endpoint) (*link, error) {
-	if k.upgrades() { // which HTTP/2 is of no use for
-		return e.dialLink(k.context())
-	}
-	return e.link(k.context(), k.o.Once)
-}
-
 // attach makes l what the call's end cuts. It returns false if the call has
 // ended.
 func (k *Call) attach(l *link) bool {

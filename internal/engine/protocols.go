@@ -51,28 +51,27 @@ func (s *spoken) forget() {
 	}
 }
 
-// link opens a link to e for a request that either version of HTTP will do for.
-// HTTP/1.1 comes first, as it costs less. Nothing is sent over a connection on which
-// it may not be spoken. once is that of [Options].
-func (e *endpoint) link(ctx context.Context, once bool) (*link, error) {
-	if e.scheme != "https" {
-		return e.dialLink(ctx)
+// dial opens a link to e. HTTP/1.1 comes first, as it costs less, and is the only one
+// that has tunnels. Nothing is sent over a connection on which it may not be spoken.
+func (k *Call) dial(e *endpoint) (*link, error) {
+	if e.scheme != "https" || k.upgrades() {
+		return e.dialLink(k.context())
 	}
 	if e.spoken.look() == speaksHTTP2 {
-		return e.bridge(once), nil
+		return k.bridge(e), nil
 	}
-	l, err := e.dialLink(ctx)
+	l, err := e.dialLink(k.context())
 	switch {
 	case disagrees(err):
 		e.spoken.learn(speaksHTTP2) // or nothing that we speak, which the bridge will find
 	case err != nil || protocolOf(l.conn) != "":
 		return l, err
-	case e.speaksOnlyHTTP2(ctx):
+	case e.speaksOnlyHTTP2(k.context()):
 		l.conn.Close()
 	default:
 		return l, nil
 	}
-	return e.bridge(once), nil
+	return k.bridge(e), nil
 }
 
 // speaksOnlyHTTP2 reports whether an endpoint that has not chosen HTTP/1.1 by ALPN
