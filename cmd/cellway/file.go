@@ -15,7 +15,11 @@ func replaceFile(file string, mode fs.FileMode, write func(io.Writer) error) err
 	if to, err := filepath.EvalSymlinks(file); err == nil {
 		file = to
 	}
-	if info, err := os.Stat(file); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() {
+		return &fs.PathError{Op: "replace", Path: file, Err: errors.New("is a folder; name a file in it")}
+	}
+	if err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(file, os.O_WRONLY, 0)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -89,6 +90,14 @@ func TestAReplacedFileIsTheOneThatItsNameLeadsTo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	holds(t, file, "new", 1)
+}
+
+func TestAFolderIsNotReplaced(t *testing.T) {
+	folder := t.TempDir()
+	err := replaceFile(folder, 0o644, func(io.Writer) error { t.Error("something is written"); return nil })
+	if err == nil || !strings.Contains(err.Error(), folder+": is a folder") {
+		t.Errorf("got %v, want that it is a folder", err)
+	}
 }
 
 func TestADeviceIsWrittenToAndStays(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -20,7 +22,7 @@ func (a *app) simCommand() *cobra.Command {
 		Use: "sim", Short: "what would a failure reach? sizes and simulations",
 		Long: `Compute and simulate how far failures reach, before they do. Nothing is changed, and
 the control plane is only asked where a command says so. The same flags and seed give
-the same numbers, on any machine.`,
+the same numbers, on any number of cores.`,
 		Example: "  cellway sim shuffle --workers 100 --hand 5 --tenants 10000",
 	}
 	c.AddCommand(a.simShuffle(), a.simHand(), a.simFleet())
@@ -40,6 +42,9 @@ two overlap by more than so much, and the opposite risk: workers that die by the
   cellway sim shuffle --workers 90 --hand 3 --zones 3 --tenants 1000000 --html report.html
   cellway sim shuffle --workers 100 --hand 5 --tenants 2000 --overlap 2 -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.simTarget(c, html); err != nil {
+				return err
+			}
 			run, done := a.simRun()
 			r, err := sim.Shuffle(c.Context(), cfg, run)
 			done()
@@ -52,7 +57,7 @@ two overlap by more than so much, and the opposite risk: workers that die by the
 	f := c.Flags()
 	f.IntVar(&cfg.Workers, "workers", 100, "workers of the cell")
 	f.IntVar(&cfg.Hand, "hand", 5, "workers in a hand")
-	f.IntVar(&cfg.Zones, "zones", 1, "zones over which the workers are spread")
+	f.IntVar(&cfg.Zones, "zones", 1, "zones over which the workers are spread, as evenly as they can be")
 	f.IntVar(&cfg.Tenants, "tenants", 10_000, "tenants of the cell")
 	f.IntVar(&cfg.Overlap, "overlap", -1, "deal also from a registry of hands of which no two share more workers; -1: don't")
 	f.IntVar(&cfg.Trials, "trials", 60, "tenants that turn poison, one after the other")
@@ -72,6 +77,25 @@ func simError(err error) error {
 		return boot.UsageError{Err: err}
 	}
 	return err
+}
+
+// simTarget tells before a simulation begins that its page has nowhere to go.
+func (a *app) simTarget(c *cobra.Command, html string) error {
+	switch {
+	case html == "" && c.Flags().Changed("html"):
+		return usage("--html names no file; - is standard output")
+	case html == "-" && !a.forPeople():
+		return usage("--html - and -o %s both write to standard output; give the page a file", a.output)
+	case html == "" || html == "-":
+		return nil
+	}
+	if info, err := os.Stat(html); err == nil && info.IsDir() {
+		return usage("--html %s is a folder; name a file in it", html)
+	}
+	if _, err := os.Stat(filepath.Dir(html)); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
 }
 
 // simShow writes a report for programs or people, and as a page.
@@ -116,6 +140,14 @@ func withoutHTML(args []string) []string {
 		}
 	}
 	return out
+}
+
+// partOf is run, for what fills its bar between from and to.
+func partOf(run sim.Run, from, to float64) sim.Run {
+	if tell := run.Progress; tell != nil {
+		run.Progress = func(part float64) { tell(from + part*(to-from)) }
+	}
+	return run
 }
 
 // simRun uses all cores, and draws a bar on a terminal until done is called.

@@ -58,11 +58,11 @@ differently by --skew, in cells that are alike.`,
 	f.DurationVar(&s.bake, "bake", 30*time.Minute, "time between waves")
 	f.IntVar(&s.cfg.Routers, "routers", 4, "routers, one of which is ring 0")
 	f.DurationVar(&s.soak, "soak", 30*time.Second, "how long a map stays in ring 0")
-	f.Float64Var(&s.cfg.Gate, "gate", 0.1, "share of the owners that a change of the map may move unconfirmed")
+	f.Float64Var(&s.cfg.Gate, "gate", 0.1, "share of the owners that a change of the map may move unconfirmed; one cell's share, and ten tenants, may move anyhow")
 	f.Float64Var(&s.cfg.Utilization, "utilization", 0.7, "of the heaviest cell at the peak, as a share of what it can carry")
 	f.DurationVar(&s.outage, "outage", 30*time.Second, "outage before a retry storm")
 	f.IntVar(&s.cfg.Storm.Attempts, "attempts", 4, "tries of a request in a retry storm, the first one included")
-	f.DurationVar(&s.backoff, "backoff", time.Second, "time before the first retry, in whole seconds; doubled before each further one")
+	f.DurationVar(&s.backoff, "backoff", time.Second, "time before the first retry; doubled before each further one")
 	f.Float64Var(&s.cfg.Storm.Budget, "budget", 0.1, "retries to first tries at most, where callers have a budget")
 	f.Float64Var(&s.cfg.Storm.Waste, "waste", 1, "part of an overload that costs capacity: 0 if it is turned away for nothing, 1 if it is answered too late")
 	f.DurationVar(&s.played, "play", 15*time.Minute, "how much of a retry storm is played")
@@ -73,7 +73,26 @@ differently by --skew, in cells that are alike.`,
 
 func (a *app) playFleet(c *cobra.Command, args []string, s fleetSim) error {
 	s.cfg.Detect, s.cfg.Repair, s.cfg.Bake, s.cfg.Soak = s.detect.Minutes(), s.repair.Minutes(), s.bake.Minutes(), s.soak.Minutes()
-	s.cfg.Storm.Outage, s.cfg.Storm.Backoff, s.cfg.Storm.Seconds = int(s.outage.Seconds()), int(s.backoff.Seconds()), int(s.played.Seconds())
+	for _, d := range []struct {
+		flag string
+		is   time.Duration
+		to   *int
+	}{{"outage", s.outage, &s.cfg.Storm.Outage}, {"backoff", s.backoff, &s.cfg.Storm.Backoff}, {"play", s.played, &s.cfg.Storm.Seconds}} {
+		if d.is%time.Second != 0 {
+			return usage("--%s is %v; a retry storm is played by the second, so give whole ones", d.flag, d.is)
+		}
+		*d.to = int(d.is / time.Second)
+	}
+	drawn := s.tenants > 0 || s.file != ""
+	switch f := c.Flags(); {
+	case drawn && f.Changed("resource"):
+		return usage("--resource is of tenants that are registered; those of --tenants and --map are drawn, and weigh by --skew")
+	case !drawn && f.Changed("skew"):
+		return usage("--skew is for tenants that are drawn; say how many with --tenants")
+	}
+	if err := a.simTarget(c, s.html); err != nil {
+		return err
+	}
 	if s.file != "" && len(args) > 0 {
 		return usage("a version and --map are two maps; give one of them")
 	}
@@ -86,11 +105,11 @@ func (a *app) playFleet(c *cobra.Command, args []string, s fleetSim) error {
 	}
 	run, done := a.simRun()
 	defer done()
-	model, err := a.model(c.Context(), m, s, run)
+	model, err := a.model(c.Context(), m, s, partOf(run, 0, 0.3))
 	if err != nil {
 		return simError(err)
 	}
-	r, err := sim.Fleet(c.Context(), model, s.cfg, run)
+	r, err := sim.Fleet(c.Context(), model, s.cfg, partOf(run, 0.3, 1))
 	done()
 	if err != nil {
 		return simError(err)

@@ -18,6 +18,9 @@ it is about which cell a bucket goes to.`,
   cellway sim hand --workers 127 --hand 5 --to-workers 160 --html report.html
   cellway sim hand --workers 12 --hand 1 --to-workers 13 -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.simTarget(c, html); err != nil {
+				return err
+			}
 			run, done := a.simRun()
 			r, err := sim.Hands(c.Context(), cfg, run)
 			done()

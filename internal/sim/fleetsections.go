@@ -33,7 +33,7 @@ func (r *FleetReport) Page() Page {
 	for _, kind := range cases {
 		s := Section{
 			Title: kind.title, Text: kind.text,
-			Head: []string{"case", "tenants down", "load down", "at worst, tenants", "at worst, load", "degraded", "minutes", "tenant-minutes", "load-minutes"},
+			Head: []string{"case", "tenants down", "load down", "at worst, tenants", "at worst, load", "tenants degraded", "minutes", "tenant-minutes", "load-minutes"},
 		}
 		for _, o := range r.Outcomes {
 			if o.Case == kind.id {
@@ -66,7 +66,10 @@ func (r *FleetReport) summary() Section {
 		Text:  "Tenant-minutes lost on average: the tenants who are down times how long. Load-minutes are minutes of the whole fleet's load.",
 		Head:  []string{"what goes wrong", "tenant-minutes", "load-minutes"},
 	}
-	plot := Bars{Title: "Tenant-minutes lost, by powers of ten", Series: []string{"everybody at once", "contained"}, Log: true}
+	plot := Bars{
+		Title: "Tenant-minutes lost, by powers of ten", Series: []string{"everybody at once", "contained"}, Log: true,
+		Ends: func(x float64) string { return Number(x) + " tenant-min" },
+	}
 	for _, kind := range cases {
 		for _, o := range r.Outcomes {
 			if o.Case != kind.id {
@@ -91,7 +94,7 @@ func (r *FleetReport) room() Section {
 		Text: "If the load of a lost cell is to go elsewhere, as new placements or by moves, the others need room for it. " +
 			"It is taken as poured into the emptiest first.",
 		Head: []string{"cell that costs most", "fullest other before", "after", "N+1", "fullest cell may be at", "spare room"},
-		Note: "Spare room is that of all other cells that take tenants, in units of the lost cell's load. Cells that are cordoned or drained take none. " + r.sizes(),
+		Note: "Spare room is that of all other cells that take tenants, over the lost cell's load. Cells that are cordoned or drained take none. " + r.sizes(),
 	}
 	switch {
 	case h.Cell == "":
@@ -105,7 +108,7 @@ func (r *FleetReport) room() Section {
 	if h.Fits {
 		fits = "yes"
 	}
-	s.Rows = [][]string{{string(h.Cell), Share(h.Before), Share(h.After), fits, "at most " + Share(h.Utilization), Number(h.Spare)}}
+	s.Rows = [][]string{{string(h.Cell), Share(h.Before), Share(h.After), fits, "at most " + Share(h.Utilization), Number(h.Spare) + " times its load"}}
 	return s
 }
 
@@ -133,7 +136,7 @@ func (r *FleetReport) storms() (Plot, string) {
 	seconds := min(max(shown, 1), r.Config.Storm.Seconds)
 	plot := Lines{
 		Title: "Tries, and answers in time, over the capacity of the cell", Unit: "times the capacity",
-		End: fmt.Sprintf("%d s", seconds),
+		End: fmt.Sprintf("%d s after the outage began", seconds),
 	}
 	var note strings.Builder
 	for _, c := range r.Storms {

@@ -229,6 +229,20 @@ func (c change) compare(to dealer, hands []uint16, k, first, end int) (t tally) 
 	return t
 }
 
+// moves plots the rows of one change, unless nothing moves.
+func moves(hand int, rows []HandsRow) Plot {
+	plot := Bars{Title: fmt.Sprintf("Members moved, of a hand of %d, on average", hand), Series: []string{ways[0].name + ", by which Cellway deals", "others"}}
+	most := 0.0
+	for i, row := range rows {
+		most = max(most, row.Moved)
+		plot.Bars = append(plot.Bars, Bar{row.Way, row.Moved, Number(row.Moved), min(i, 1)})
+	}
+	if most == 0 {
+		return nil
+	}
+	return plot
+}
+
 // Page is the report for people.
 func (r *HandsReport) Page() Page {
 	c := r.Config
@@ -240,20 +254,18 @@ func (r *HandsReport) Page() Page {
 	for i, row := range r.Rows {
 		if i == 0 || r.Rows[i-1].Change != row.Change {
 			p.Sections = append(p.Sections, Section{
-				Title: upper(row.Change), Text: fmt.Sprintf("At least %s members must move.", Number(row.Least)),
-				Head: []string{"hands are dealt by", "members moved", "most in one hand", "tenants touched", "simulated"},
-				Plot: Bars{Title: "Members moved, of " + strconv.Itoa(c.Hand)},
+				Title: upper(row.Change), Text: "No member has to move.",
+				Head: []string{"hands are dealt by", "members moved", "most in one hand", "tenants touched", "tenants simulated"},
 			})
+			if row.Least > 0 {
+				p.Sections[len(p.Sections)-1].Text = fmt.Sprintf("If hands are to stay even, %s members of a hand have to move, on average. Fewer are chance.", Number(row.Least))
+			}
 		}
 		s := &p.Sections[len(p.Sections)-1]
 		s.Rows = append(s.Rows, []string{row.Way, Number(row.Moved), strconv.Itoa(row.Most), Share(row.Touched), whole(row.Tenants)})
-		plot := s.Plot.(Bars)
-		color := 1
-		if i%len(ways) == 0 {
-			color = 0
-		}
-		plot.Bars = append(plot.Bars, Bar{row.Way, row.Moved, Number(row.Moved), color})
-		s.Plot = plot
+	}
+	for i := range p.Sections {
+		p.Sections[i].Plot = moves(c.Hand, r.Rows[i*len(ways):(i+1)*len(ways)])
 	}
 	load := Section{
 		Title: "Tenants on a worker, over the mean", Text: "How evenly they are dealt before any change.",
