@@ -21,7 +21,7 @@ func (a *app) cellCommand() *cobra.Command {
 		a.cellState("activate", "let a cell serve and take placements", cellway.CellActive),
 		a.cellState("cordon", "let a cell serve, but take no placements and no moves", cellway.CellCordoned),
 		a.cellState("uncordon", "let a cell take placements again", cellway.CellActive),
-		a.cellRetire())
+		a.cellRetire(), a.workersCommand())
 	return c
 }
 

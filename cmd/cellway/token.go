@@ -31,7 +31,7 @@ func (a *app) tokenList() *cobra.Command {
 				return err
 			}
 			now := time.Now()
-			t := newTable("token", "name", "role", "routers", "created", "by", "expires")
+			t := newTable("token", "name", "role", "bound to", "created", "by", "expires")
 			t.tint = func(row []string, i int) string {
 				if i == 6 && strings.HasSuffix(row[i], expired) {
 					return "31"
@@ -46,7 +46,7 @@ func (a *app) tokenList() *cobra.Command {
 						expires += expired
 					}
 				}
-				return []string{t.ID, t.Name, t.Role, t.Routers, date(t.CreatedAt), t.CreatedBy, expires}
+				return []string{t.ID, t.Name, t.Role, t.Routers + t.Cells, date(t.CreatedAt), t.CreatedBy, expires}
 			})
 		},
 	}
@@ -63,9 +63,11 @@ first token must be an admin's: from then on everybody needs one.
 
 Roles: viewer reads everything but secrets; operator also changes cells, tenants,
 overrides and admits; admin also settings, tokens, rollbacks, backups and restores.
-Machines: router reads the map and reports; cell looks up keys. A router's report can
-halt publishing, so give each router, or each place, a token bound to its ids.`,
-		Example: "  cellway token create --name alice --role admin --out alice.token\n  cellway token create --name router-1 --role router --routers router-1 --expires 2160h",
+Machines: router reads the map and reports; cell looks up keys, and reads lists of workers
+with their salts, as gateways do. A router's report can halt publishing, and a salt is
+worth knowing, so give each router and each cell, or each place, a token bound to its ids.`,
+		Example: "  cellway token create --name alice --role admin --out alice.token\n  cellway token create --name router-1 --role router --routers router-1 --expires 2160h\n" +
+			"  cellway token create --name gateways-1 --role cell --cells cell-001 --out gateway.token",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneOf("role", in.Role, "viewer", "operator", "admin", "router", "cell"); err != nil {
 				return err
@@ -73,6 +75,8 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 			switch {
 			case in.Routers != "" && in.Role != "router":
 				return usage("--routers is for the role router only, not %s", in.Role)
+			case in.Cells != "" && in.Role != "cell":
+				return usage("--cells is for the role cell only, not %s", in.Role)
 			case expires < 0:
 				return usage("--expires is %v; give a time from now, as in 2160h", expires)
 			}
@@ -93,6 +97,7 @@ halt publishing, so give each router, or each place, a token bound to its ids.`,
 	f.StringVar(&in.Name, "name", "", "whose it is; the journal names it")
 	f.StringVar(&in.Role, "role", "", "viewer, operator, admin, router or cell")
 	f.StringVar(&in.Routers, "routers", "", "of a router's: the id that it may report as, or the beginning of ids, as in 'eu-*'; empty: any")
+	f.StringVar(&in.Cells, "cells", "", "of a cell's: the id of the cell whose workers it may read, or the beginning of ids, as in 'eu-*'; empty: any")
 	f.DurationVar(&expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
 	f.StringVar(&out, "out", "", "file to write the secret to")
 	f.StringVar(&a.reason, "reason", "", "why, for the journal")

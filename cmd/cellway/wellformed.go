@@ -18,6 +18,12 @@ var forms = map[string]func(string) error{
 	"TENANT": func(s string) error { return cellway.TenantID(s).Validate() },
 	"ALIAS":  func(s string) error { return cellway.TenantID(s).Validate() },
 	"KEY":    func(s string) error { return cellway.Key(s).Validate() },
+	"WORKER": func(s string) error {
+		if s == "" {
+			return fmt.Errorf("worker: give its id: %w", cellway.ErrInvalid)
+		}
+		return nil
+	},
 	"CHANGE": func(s string) error {
 		if n, err := strconv.ParseUint(s, 10, 63); err != nil || n == 0 || strconv.FormatUint(n, 10) != s {
 			return fmt.Errorf("change %q is not the id of a change, a number as in 17: %w", s, cellway.ErrInvalid)

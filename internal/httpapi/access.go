@@ -64,7 +64,7 @@ func (s *Server) authenticate(r *http.Request) (principal, error) {
 			return principal{name: "local", all: true}, localOnly(r)
 		}
 	}
-	return principal{}, fmt.Errorf("send a token (cellway has it from CELLWAY_TOKEN_FILE, a router from its source-token), or a client certificate that has a role: %w", errUnauthenticated)
+	return principal{}, fmt.Errorf("send a token (cellway has it from CELLWAY_TOKEN_FILE, a router from its source-token, a gateway from its workers-token), or a client certificate that has a role: %w", errUnauthenticated)
 }
 
 // localOnly refuses what reached this machine under another name. A page in a
