@@ -116,11 +116,21 @@ func newClient(s *Server, conn net.Conn, secure bool) *client {
 		c.sock = socketOf(conn)
 	}
 	c.rested.Store(true)
-	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
-		c.peer = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
-	}
+	c.peer = addrPort(conn.RemoteAddr())
 	c.enter(atStart, s.now())
 	return c
+}
+
+// addrPort returns an address as a number and a port; the zero AddrPort if it
+// has none.
+func addrPort(a net.Addr) netip.AddrPort {
+	var ap netip.AddrPort
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		ap = tcp.AddrPort()
+	} else if ap, _ = netip.ParseAddrPort(a.String()); !ap.IsValid() {
+		return ap
+	}
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
 // enter begins a stage, at a time since the server's epoch.

@@ -28,9 +28,10 @@
 // Connections of HTTP/2 go on to an http.Server.
 //
 // On Linux a Server may have event loops: see [ServerConfig.Loops]. A connection
-// joins one after a simple call, and has no goroutine there. Whatever would have
-// to wait is done by a goroutine, with the same code as without loops: a [Stepper]
-// starts a call in a loop, and a [Call] can be resumed at each stage.
+// begins in one, joins one again after a simple call, and has no goroutine there.
+// Whatever would have to wait is done by a goroutine, with the same code as without
+// loops: a [Stepper] starts a call in a loop, and a [Call] can be resumed at each
+// stage.
 //
 // # Guarantees
 //

@@ -38,7 +38,7 @@ func TestHeadsWithoutEndCostNoGarbage(t *testing.T) {
 	defer c.Close()
 	br := bufio.NewReader(c)
 	ask := func() {
-		if _, err := io.WriteString(c, get("/")); err != nil {
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		res, err := http.ReadResponse(br, nil)

@@ -22,7 +22,7 @@ func rawConns(c net.Conn) (own, below syscall.RawConn) {
 	for {
 		switch inner := c.(type) {
 		case *socket:
-			if below = inner.lasting(); !secure {
+			if below = inner.lasting(); !secure && !inner.isFresh() {
 				own = descriptorOf(inner)
 			}
 			return own, below

@@ -16,6 +16,7 @@ func (s *Server) startLoops()     {}
 func (s *Server) endLoopsLocked() {}
 func (c *client) joins() bool     { return false }
 func (c *client) join() bool      { return false }
+func (c *client) settle(*socket)  {}
 func (c *client) collects() bool  { return false }
 func (c *client) stepCall()       {}
 

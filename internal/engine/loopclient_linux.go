@@ -14,6 +14,13 @@ func (c *client) joins() bool {
 	return c.simple && c.sock != nil && c.loop == nil && !c.srv.closing.Load() && (c.call == nil || c.call.in.empty())
 }
 
+// settle gives a new connection that no loop has a place in the runtime's poller.
+func (c *client) settle(s *socket) {
+	if c.raw == nil && s.tcp() != nil {
+		c.again()
+	}
+}
+
 // join gives the connection to a loop, and reports whether it has.
 func (c *client) join() bool {
 	l := c.srv.loopFor()

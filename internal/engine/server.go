@@ -173,7 +173,8 @@ func (s *Server) unlisten(l net.Listener) {
 	delete(s.listeners, l)
 }
 
-// take serves a connection on a goroutine of its own.
+// take serves a connection: in a loop, where there is one for it, and else on a
+// goroutine of its own.
 func (s *Server) take(conn net.Conn) {
 	if checked := checkedConn(conn); checked != nil {
 		conn = checked.Conn // it is checked here
@@ -193,6 +194,12 @@ func (s *Server) take(conn net.Conn) {
 	s.asleep.add(c)
 	s.sweepLaterLocked()
 	s.mu.Unlock()
+	if sock := c.sock; sock != nil {
+		if c.join() {
+			return
+		}
+		c.settle(sock)
+	}
 	go c.serve(toRead)
 }
 

@@ -19,11 +19,12 @@ var errInLoop = errors.New("the connection is in a loop")
 // deadlines that others set, and their Close, come to the loop as a call of
 // attend, with the number of its stay: one that comes late is for another one.
 type socket struct {
-	conn atomic.Pointer[net.TCPConn] // nil while a loop has it
+	conn atomic.Pointer[net.TCPConn] // nil while a loop has it, or nobody
 	ends [2]net.Addr                 // local, remote
 
 	mu     sync.Mutex
-	fd     int // while a loop has it
+	fd     int  // while a loop has it, or nobody
+	fresh  bool // nobody has had it yet
 	stay   uint32
 	attend func(stay uint32) // nil: the loop has not begun with it
 	closed bool
@@ -61,12 +62,52 @@ func socketOf(c net.Conn) *socket {
 	}
 }
 
+// tcp returns the connection in the runtime's poller, where one that nobody has
+// had yet then gets its place; nil if a loop has it.
+func (s *socket) tcp() *net.TCPConn {
+	if c := s.conn.Load(); c != nil {
+		return c
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tcpLocked()
+}
+
+func (s *socket) tcpLocked() *net.TCPConn {
+	if !s.fresh {
+		return s.conn.Load()
+	}
+	s.fresh = false
+	f := os.NewFile(uintptr(s.fd), "socket")
+	s.fd = -1
+	c, err := net.FileConn(f)
+	f.Close()
+	tc, ok := c.(*net.TCPConn)
+	if err != nil || !ok {
+		s.closed = true
+		return nil
+	}
+	s.conn.Store(tc)
+	return tc
+}
+
+// isFresh reports whether nobody has had the connection yet.
+func (s *socket) isFresh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fresh
+}
+
 // leave takes the connection out of the runtime's poller, and returns its
 // descriptor for a loop, which begins with arrive. It returns false if that can't
 // be.
 func (s *socket) leave() (fd int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fresh {
+		s.fresh = false
+		return s.fd, true
+	}
 	c := s.conn.Load()
 	if s.closed || c == nil {
 		return -1, false
@@ -186,14 +227,14 @@ func (s *socket) askLocked() {
 }
 
 func (s *socket) Read(p []byte) (int, error) {
-	if c := s.conn.Load(); c != nil {
+	if c := s.tcp(); c != nil {
 		return c.Read(p)
 	}
 	return 0, errInLoop
 }
 
 func (s *socket) Write(p []byte) (int, error) {
-	if c := s.conn.Load(); c != nil {
+	if c := s.tcp(); c != nil {
 		return c.Write(p)
 	}
 	return 0, errInLoop
@@ -211,6 +252,15 @@ func (s *socket) Close() error {
 	if c := s.conn.Load(); c != nil {
 		return c.Close()
 	}
+	if s.fresh {
+		s.fresh = false
+		err := syscall.Close(s.fd)
+		s.fd = -1
+		return err
+	}
+	if s.fd < 0 {
+		return nil
+	}
 	if !s.reset {
 		_ = syscall.Shutdown(s.fd, syscall.SHUT_RDWR) // it may be gone already
 	}
@@ -220,7 +270,7 @@ func (s *socket) Close() error {
 
 // CloseWrite ends the writing side.
 func (s *socket) CloseWrite() error {
-	if c := s.conn.Load(); c != nil {
+	if c := s.tcp(); c != nil {
 		return c.CloseWrite()
 	}
 	return errInLoop
@@ -253,7 +303,7 @@ func (s *socket) SetDeadline(t time.Time) error {
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.conn.Load(); c != nil {
+	if c := s.tcpLocked(); c != nil {
 		return c.SetReadDeadline(t)
 	}
 	if s.reads = t; !t.IsZero() {
@@ -267,7 +317,7 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 func (s *socket) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.conn.Load(); c != nil {
+	if c := s.tcpLocked(); c != nil {
 		return c.SetWriteDeadline(t)
 	}
 	s.writes = t
@@ -277,7 +327,7 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 // SyscallConn returns the descriptor that the connection has at the time, wherever
 // that is. Only its Control is of use while a loop has the connection.
 func (s *socket) SyscallConn() (syscall.RawConn, error) {
-	if c := s.conn.Load(); c != nil {
+	if c := s.tcp(); c != nil {
 		return c.SyscallConn()
 	}
 	return socketRaw{s}, nil

@@ -189,8 +189,12 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	full := d.rt.TurnAway()
 	var running sync.WaitGroup
 	servers, serve := []router.Server{srv}, srv.Serve
+	movable := func(l net.Listener) net.Listener { return l }
 	if d.s.http1 == "engine" {
 		loops, looping := d.loops()
+		if loops > 0 {
+			movable = engine.Movable
+		}
 		own := d.rt.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Loops: loops, Looping: looping, Log: d.log})
 		d.gate.AskWith(own.Rest)
 		servers, serve = []router.Server{own, srv}, own.Serve
@@ -205,7 +209,7 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 		if l.TLS {
 			checked = d.checker.ListenTLS(d.gate.Listen(l, nil), serving.ServerTLS(d.serverCerts, d.s.tlsMin, nil, false))
 		} else {
-			checked = d.checker.Listen(d.gate.Listen(engine.Movable(l), full))
+			checked = d.checker.Listen(d.gate.Listen(movable(l.Listener), full))
 		}
 		running.Go(func() {
 			select {

@@ -109,8 +109,13 @@ func (g *Gate) Crowded() bool { return g.Open() >= g.near }
 // callerOf returns who opens a connection from that address. A network of IPv6
 // is one caller, as whoever has one address of it has all.
 func (g *Gate) callerOf(from net.Addr) *caller {
-	ap, err := netip.ParseAddrPort(from.String())
-	if err != nil {
+	var ap netip.AddrPort
+	if tcp, ok := from.(*net.TCPAddr); ok {
+		ap = tcp.AddrPort()
+	} else {
+		ap, _ = netip.ParseAddrPort(from.String())
+	}
+	if !ap.IsValid() {
 		return &caller{}
 	}
 	a := ap.Addr().Unmap().WithZone("")
