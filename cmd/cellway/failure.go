@@ -10,6 +10,7 @@ import (
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/shell"
 )
 
 // A failure is what a program is told of an error.
@@ -62,7 +63,8 @@ func (a *app) report(err error) int {
 		if refused.Code != "" && k.exit != exitFailed {
 			f.Code = refused.Code
 		}
-		if refused.Status >= 500 || refused.Status == 0 {
+		// What is not ready is told to everybody who asks, and logged for nobody.
+		if (refused.Status >= 500 || refused.Status == 0) && refused.Code != api.CodeNotReady {
 			f.RequestID = refused.RequestID
 		}
 	}
@@ -116,12 +118,46 @@ func (a *app) mends(err error) (out []string) {
 		out = append(out, "it may have been done all the same: look before you repeat the command")
 	case errors.Is(err, client.ErrForeign):
 		from("give the address of a control plane, as in --url http://127.0.0.1:7700; ")
+	case errors.Is(err, fs.ErrExist):
+		out = append(out, "no file is overwritten: name another one, or remove that one")
+	case len(out) == 0 && errors.Is(err, cellway.ErrNotFound):
+		out = about(err, lists, " has those that there are")
+	case len(out) == 0 && errors.Is(err, cellway.ErrExists):
+		out = about(err, setters, " changes it")
 	case errors.Is(err, cellway.ErrConflict):
 		out = append(out, "somebody changed it meanwhile: look at it again, then repeat the command")
 	case errors.Is(err, client.ErrUnreachable):
 		from("")
 	}
 	return out
+}
+
+// lists are the commands that list what can be missing, by the word that an
+// error of the control plane begins with.
+var lists = map[string]string{
+	"cell": "cellway cell list", "tenant": "cellway tenant list", "change": "cellway journal", "alias": "cellway alias list", "override": "cellway override list",
+	"router": "cellway router list", "token": "cellway token list", "version": "cellway map versions",
+}
+
+// setters are the commands that change what is there already.
+var setters = map[string]string{"cell": "cellway cell set", "tenant": "cellway tenant set", "fleet": "cellway fleet set"}
+
+// about finds the command that helps with the record that a refusal of the control
+// plane is about, if there is one.
+func about(err error, commands map[string]string, text string) []string {
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return nil
+	}
+	kind, rest, _ := strings.Cut(refused.Detail, " ")
+	command := commands[strings.TrimSuffix(kind, ":")]
+	if command == "" {
+		return nil
+	}
+	if id, _, _ := strings.Cut(rest, ":"); strings.HasSuffix(command, " set") && !strings.HasSuffix(kind, ":") {
+		command += " " + shell.Quote(id)
+	}
+	return []string{command + text}
 }
 
 // plain is an error as people read it: without the names of its kind at the

@@ -228,6 +228,9 @@ options:
 	default:
 		x.Name = what
 	}
+	if x.Kind == cellway.FromFixed && x.Key == "" {
+		return x, fmt.Errorf("extractor %s lacks the key that the path gets; write %s,key=NAME: %w", text, text, cellway.ErrInvalid)
+	}
 	return x, x.Validate()
 }
 

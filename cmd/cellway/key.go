@@ -84,6 +84,9 @@ func (a *app) showKey(file, trust string) error {
 		return usage("--trust is %q; give trusted, retired or revoked", trust)
 	}
 	signer, err := controld.ReadKeyFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return mend(err, "check the path, or make a key with cellway key new --out FILE")
+	}
 	if err != nil {
 		return err
 	}

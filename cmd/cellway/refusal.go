@@ -87,7 +87,7 @@ func causeText(name string) string {
 	case "keys_lost":
 		return "keys that had an owner and have none now"
 	case "cells_repointed":
-		return "cells with other endpoints"
+		return "times that a cell gets other endpoints"
 	case "extractors_changed":
 		return "extractors change"
 	case "mapping_changed":

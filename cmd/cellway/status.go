@@ -210,7 +210,7 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	case !o.BackupAt.IsZero():
 		f.add("backup", "made %s", age(now, o.BackupAt))
 	case o.Fleet != "":
-		f.add("backup", "none is known: cellway backup --out FILE")
+		f.add("backup", "none is known since this store was made or restored: cellway backup --out FILE")
 	}
 	f.write(a.out)
 
@@ -293,11 +293,14 @@ func (l look) tellRouters(o overview) string {
 		if len(ids) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%d %s", len(ids), s.text)
-		if s.key != "up_to_date" {
+		text, colour := fmt.Sprintf("%d %s", len(ids), s.text), s.colour
+		switch {
+		case s.key != "up_to_date":
 			text += " (" + some(ids, len(ids)) + ")"
+		case o.Map.Version == 0: // there is nothing to be up to date with
+			text, colour = plural(len(ids), "waits for the first map", "wait for the first map"), "33"
 		}
-		parts = append(parts, l.ink(s.colour, text))
+		parts = append(parts, l.ink(colour, text))
 	}
 	if parts == nil {
 		return "none has reported yet"

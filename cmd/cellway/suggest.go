@@ -18,7 +18,11 @@ func unknown(c *cobra.Command, args []string) error {
 		return c.Help()
 	}
 	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
-	return usage("%s%s", text, meant(c, args[0]))
+	hint := meant(c, args[0])
+	if hint == "" {
+		hint = fmt.Sprintf("; %s -h lists those that there are", c.CommandPath())
+	}
+	return usage("%s%s", text, hint)
 }
 
 // meant says which of a command's commands somebody meant: one that is called so

@@ -35,7 +35,16 @@ func (a *app) tenantList() *cobra.Command {
 				}
 			}
 			t := newTable("tenant", "cell", "routed to", "by", "tier", "residency", "dedicated", "weights")
-			return showList(a, cl.Tenants(cmd.Context(), client.TenantFilter{Cell: cell, Tier: tier}), "no such tenant", t, func(t api.Tenant) []string {
+			none := "no tenant is registered; register one with " + a.own("cellway tenant add TENANT")
+			switch {
+			case cell != "" && tier != "":
+				none = fmt.Sprintf("no tenant of tier %s has its data in %s", tier, cell)
+			case cell != "":
+				none = fmt.Sprintf("no tenant has its data in %s", cell)
+			case tier != "":
+				none = "no tenant is of tier " + tier
+			}
+			return showList(a, cl.Tenants(cmd.Context(), client.TenantFilter{Cell: cell, Tier: tier}), none, t, func(t api.Tenant) []string {
 				elsewhere, dedicated := "", ""
 				if t.RoutedTo != t.Cell {
 					elsewhere = orDash(string(t.RoutedTo))

@@ -121,7 +121,7 @@ func (s *Service) createToken(ctx context.Context, call Call, set Token) (t Toke
 			return err
 		}
 		if others == 0 && role != Admin {
-			return fmt.Errorf("the first token must be an admin's: from then on everybody needs one, and a %s could make no other: %w", role, cellway.ErrInvalid)
+			return fmt.Errorf("the first token must be an admin's, so make one of the role admin first: from then on everybody needs one, and a %s could make no other: %w", role, cellway.ErrInvalid)
 		}
 		t.CreatedAt = w.now
 		t.Revision, err = put(w.tx, kindToken, t.ID, 0, t, "hash="+t.Hash, "role="+string(t.Role))

@@ -148,7 +148,7 @@ func keyGone(store, key string) error {
 }
 
 func missing(what, path string) error {
-	return fmt.Errorf("%s %s does not exist; check the path and whether its disk is mounted, or make a new one with --init: %w", what, path, cellway.ErrNotFound)
+	return fmt.Errorf("%s %s does not exist; check the path and whether its disk is mounted, or make a new one with cellway-control init: %w", what, path, cellway.ErrNotFound)
 }
 
 func exists(path string) (bool, error) {

@@ -181,6 +181,18 @@ The same tenants on one shared stack: 100.0 % touched.
 	}
 }
 
+// Whoever reads that less came than was predicted is told why that is well.
+func TestLessThanPredictedIsExplained(t *testing.T) {
+	const word = "Predicted is the most that an act may touch. 1 touched fewer tenants"
+	for name, hit := range map[string]map[cellway.TenantID]string{"half": {"tenant-0002": "!"}, "all": {"tenant-0002": "!", "tenant-0006": "!"}} {
+		var r Report
+		r.Add(Judge(Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, measured(hit)))
+		if got := strings.Contains(strings.Join(r.summary(), "\n"), word); got != (name == "half") {
+			t.Errorf("%s of those predicted were touched, and it is explained: %v", name, got)
+		}
+	}
+}
+
 // Late answers on a machine that was too busy say nothing of the fleet; a
 // failure does on any.
 func TestInconclusiveActsAreToldApart(t *testing.T) {

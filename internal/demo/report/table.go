@@ -166,7 +166,7 @@ func wrap(width int, text string) []string {
 
 // summary returns the sentences below the table.
 func (r *Report) summary() (lines []string) {
-	acts, contained, inconclusive := 0, 0, 0
+	acts, contained, inconclusive, less := 0, 0, 0, 0
 	worst := 0.0
 	for _, a := range r.Acts {
 		if a.Control {
@@ -177,6 +177,9 @@ func (r *Report) summary() (lines []string) {
 		if a.Contained {
 			contained++
 		}
+		if a.Contained && a.TouchedShare < 0.95*a.PredictedShare {
+			less++
+		}
 		if a.Inconclusive {
 			inconclusive++
 		}
@@ -185,6 +188,9 @@ func (r *Report) summary() (lines []string) {
 	if acts > 0 {
 		say("%d of %d acts contained.", contained, acts)
 		say("The worst touched %s of %d tenants; %d cells predict 1/%d = %s.", Percent(worst), r.Tenants, r.Cells, r.Cells, Percent(1/float64(max(1, r.Cells))))
+	}
+	if less > 0 {
+		say("Predicted is the most that an act may touch. %d touched fewer tenants: who sent nothing while it lasted, or was served all the same, was not touched.", less)
 	}
 	for _, a := range r.Acts {
 		for _, b := range r.Acts {
