@@ -18,15 +18,16 @@ import (
 
 // A tokenWish is what the flags say of a token.
 type tokenWish struct {
-	name, role, routers, reason string
-	expires                     time.Duration
-	out                         string // file for the secret; empty: standard output
+	name, role, routers, cells, reason string
+	expires                            time.Duration
+	out                                string // file for the secret; empty: standard output
 }
 
 func (w *tokenWish) flags(fs *flag.FlagSet) {
 	fs.StringVar(&w.name, "name", "", "whose it is; the journal names it")
 	fs.StringVar(&w.role, "role", string(control.Admin), "viewer, operator, admin, router or cell")
 	fs.StringVar(&w.routers, "routers", "", "of a router's: the id that it may report as, or the beginning of ids, as in 'eu-*'; empty: any")
+	fs.StringVar(&w.cells, "cells", "", "of a cell's: the id of the cell whose workers it may read, or the beginning of ids, as in 'eu-*'; empty: any")
 	fs.DurationVar(&w.expires, "expires", 0, "how long it is good for, as in 2160h; 0: for ever")
 	fs.StringVar(&w.reason, "reason", "made on the machine of the control plane", "why, for the journal")
 	fs.StringVar(&w.out, "out", "", "file to write the secret to; empty: standard output")
@@ -53,6 +54,9 @@ func (p *program) token(ctx context.Context, args []string) (err error) {
 	}
 	if w.routers != "" && role != control.RouterIs {
 		return boot.UsageError{Err: fmt.Errorf("routers is for the role router only, not %s", w.role)}
+	}
+	if w.cells != "" && role != control.CellIs {
+		return boot.UsageError{Err: fmt.Errorf("cells is for the role cell only, not %s", w.role)}
 	}
 	if w.out == "" {
 		t, secret, err := w.make(ctx, cfg, role)
@@ -112,6 +116,9 @@ func (w tokenWish) make(ctx context.Context, cfg Config, role control.Role) (t c
 	call := control.Call{Who: who(), Reason: w.reason}
 	if w.routers != "" {
 		return svc.CreateRouterToken(ctx, call, w.name, w.routers, until)
+	}
+	if w.cells != "" {
+		return svc.CreateCellToken(ctx, call, w.name, w.cells, until)
 	}
 	return svc.CreateToken(ctx, call, w.name, role, until)
 }
