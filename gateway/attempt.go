@@ -34,7 +34,7 @@ func (x *exchange) forward(plan hand.Plan) {
 	x.in.KeepBody()
 	defer x.in.DropBody()
 	now := gw.cell.Now()
-	plan.Deadline = now + int64(gw.cfg.Timeout)
+	plan.Began, plan.Deadline = now, now+int64(gw.cfg.Timeout)
 	x.deadline = plan.Deadline
 	x.call.Begin(gw.cell, &x.ten.Tenant, x.dealt.usable(x.start), plan)
 	defer x.call.Over()
@@ -149,7 +149,7 @@ func (x *exchange) next() sequel {
 		x.reached, x.failure = true, rep.Code
 	}
 	x.worker.setShut(rep.Code == cellway.CellUnreachable)
-	x.try.Took = time.Duration(x.gw.cell.Now() - x.began)
+	x.took()
 	x.try.Outcome = outcomeOf(rep.Code)
 	x.try.Refused = x.try.Outcome == hand.Unsent && x.try.Took < 10*time.Millisecond
 	x.settle()

@@ -27,7 +27,14 @@ type Resolver interface {
 type NamesConfig struct {
 	// Name is the workers' name. With a Port each of its addresses is a worker,
 	// whose id is the address and the port; without one its SRV records of the
-	// lowest priority are, whose ids are their targets and ports.
+	// lowest priority are, whose ids are their targets and ports. Those of other
+	// priorities are stand-bys, and in nobody's hand as long as there are some of
+	// the lowest.
+	//
+	// The weights of records are those of the workers, divided by what divides
+	// them all, and scaled down if the largest is above [shuffle.MaxWeight]. So
+	// records with equal weights, whichever, are workers alike. A record of weight 0
+	// beside others drains its worker; if all are 0, workers are alike.
 	Name string
 	Port uint16
 
@@ -122,14 +129,16 @@ func (n *Names) lookUp(ctx context.Context) (*Workers, error) {
 		return nil, fmt.Errorf("look up workers: %s has none: %w", n.cfg.Name, cellway.ErrNotFound)
 	}
 	now := time.Now()
-	for _, id := range found {
-		if err := n.members.Join(shuffle.Worker{ID: id, Weight: 1}); err != nil {
+	// A worker that is not named keeps its weight: by what the name service had said
+	// of it then, not by what it says of others now.
+	for id, weight := range ticketsOf(found) {
+		if err := n.members.Join(shuffle.Worker{ID: id, Weight: weight}); err != nil {
 			return nil, fmt.Errorf("look up workers: %s: %w", n.cfg.Name, err)
 		}
 		n.at[id] = n.cfg.Scheme + "://" + id
 	}
 	for id := range n.at {
-		if !slices.Contains(found, id) {
+		if _, ok := found[id]; !ok {
 			n.members.Silent(id, now)
 		}
 	}
@@ -149,15 +158,47 @@ func (n *Names) lookUp(ctx context.Context) (*Workers, error) {
 	return w, nil
 }
 
-// hosts returns the workers' hosts and ports.
-func (n *Names) hosts(ctx context.Context) (found []string, err error) {
+// ticketsOf turns the weights of SRV records into those of workers. What they come to
+// depends on how they compare with each other alone: a name service that gives each
+// of its records a share of 100 has other weights as soon as there is one record more,
+// and that must not move every hand.
+func ticketsOf(weights map[string]int) map[string]int {
+	divisor, most := 0, 0
+	for _, w := range weights {
+		most = max(most, w)
+		for a, b := divisor, w; ; a, b = b, a%b {
+			if b == 0 {
+				divisor = a
+				break
+			}
+		}
+	}
+	tickets := make(map[string]int, len(weights))
+	for id, w := range weights {
+		switch {
+		case most == 0:
+			tickets[id] = 1
+		case w == 0:
+			tickets[id] = 0
+		case most/divisor > shuffle.MaxWeight:
+			tickets[id] = max(1, (w*shuffle.MaxWeight+most/2)/most)
+		default:
+			tickets[id] = w / divisor
+		}
+	}
+	return tickets
+}
+
+// hosts returns the workers' hosts and ports, with their weights.
+func (n *Names) hosts(ctx context.Context) (found map[string]int, err error) {
+	found = make(map[string]int)
 	if n.cfg.Port != 0 {
 		all, err := n.cfg.Resolver.LookupNetIP(ctx, "ip", n.cfg.Name)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range all {
-			found = append(found, netip.AddrPortFrom(a.Unmap().WithZone(""), n.cfg.Port).String())
+			found[netip.AddrPortFrom(a.Unmap().WithZone(""), n.cfg.Port).String()] = 1
 		}
 	} else {
 		_, all, err := n.cfg.Resolver.LookupSRV(ctx, "", "", n.cfg.Name)
@@ -170,10 +211,10 @@ func (n *Names) hosts(ctx context.Context) (found []string, err error) {
 		}
 		for _, r := range all {
 			if host := strings.ToLower(strings.TrimSuffix(r.Target, ".")); r.Priority == first && host != "" && r.Port != 0 {
-				found = append(found, net.JoinHostPort(host, strconv.Itoa(int(r.Port))))
+				at := net.JoinHostPort(host, strconv.Itoa(int(r.Port)))
+				found[at] = max(found[at], int(r.Weight))
 			}
 		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	return found, nil
 }
