@@ -142,6 +142,9 @@ func TestJournalTellsOfWorkersWithoutTheirSalt(t *testing.T) {
 		if text, _ := json.Marshal(line); strings.Contains(string(text), l.Salt) {
 			t.Errorf("the journal has the salt: %s", text)
 		}
+		if line.Act == "workers.drain" && (!strings.Contains(string(line.After), `"id":"w2"`) || strings.Contains(string(line.After), `"w1"`)) {
+			t.Errorf("of a drain the journal has %s", line.After)
+		}
 	}
 	if !slices.Equal(acts, []string{"workers.set", "workers.drain", "workers.delete"}) {
 		t.Errorf("acts %v", acts)

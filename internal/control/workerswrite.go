@@ -30,7 +30,7 @@ type WorkersChange struct {
 // PutWorkers gives a cell its list of workers (at revision 0) or replaces it whole.
 // The map stays as it is, and so do epochs.
 func (s *Service) PutWorkers(ctx context.Context, call Call, id cellway.CellID, set WorkersSettings, at cellway.Revision) (WorkersChange, error) {
-	return s.changeWorkers(ctx, call, id, "workers.set", func(old Workers) (Workers, error) {
+	return s.changeWorkers(ctx, call, id, "", actSet, func(old Workers) (Workers, error) {
 		if old.Revision != at {
 			return old, conflict(old, at)
 		}
@@ -57,7 +57,7 @@ func conflict(l Workers, at cellway.Revision) error {
 // PutWorker adds a worker to a cell's list (at revision 0, whatever revision the
 // list has), or changes the one that is there (at the revision of the list).
 func (s *Service) PutWorker(ctx context.Context, call Call, id cellway.CellID, set workers.Worker, at cellway.Revision) (WorkersChange, error) {
-	return s.changeWorker(ctx, call, id, set.ID, "workers.put", func(now *Workers, i int) error {
+	return s.changeWorker(ctx, call, id, set.ID, actPut, func(now *Workers, i int) error {
 		switch {
 		case at != 0 && now.Revision != at:
 			return conflict(*now, at)
@@ -76,7 +76,7 @@ func (s *Service) PutWorker(ctx context.Context, call Call, id cellway.CellID, s
 
 // RemoveWorker takes a worker out of a cell's list.
 func (s *Service) RemoveWorker(ctx context.Context, call Call, id cellway.CellID, worker string, at cellway.Revision) (WorkersChange, error) {
-	return s.changeWorker(ctx, call, id, worker, "workers.remove", func(now *Workers, i int) error {
+	return s.changeWorker(ctx, call, id, worker, actRemove, func(now *Workers, i int) error {
 		switch {
 		case now.Revision != at:
 			return conflict(*now, at)
@@ -91,7 +91,7 @@ func (s *Service) RemoveWorker(ctx context.Context, call Call, id cellway.CellID
 // DrainWorker gives a worker weight 0: it stays in the list and in nobody's hand.
 // Asking again for what is done does nothing.
 func (s *Service) DrainWorker(ctx context.Context, call Call, id cellway.CellID, worker string) (WorkersChange, error) {
-	return s.changeWorker(ctx, call, id, worker, "workers.drain", func(now *Workers, i int) error {
+	return s.changeWorker(ctx, call, id, worker, actDrain, func(now *Workers, i int) error {
 		if err := call.at(now.Revision, "the list of workers of cell "+string(id)); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (s *Service) DrainWorker(ctx context.Context, call Call, id cellway.CellID,
 // UndrainWorker gives a drained worker the weight that it had, or 1 if that is not
 // known, or the weight that is named. Asking again for what is done does nothing.
 func (s *Service) UndrainWorker(ctx context.Context, call Call, id cellway.CellID, worker string, weight int) (WorkersChange, error) {
-	return s.changeWorker(ctx, call, id, worker, "workers.undrain", func(now *Workers, i int) error {
+	return s.changeWorker(ctx, call, id, worker, actUndrain, func(now *Workers, i int) error {
 		if err := call.at(now.Revision, "the list of workers of cell "+string(id)); err != nil {
 			return err
 		}
@@ -132,13 +132,23 @@ func noWorker(l Workers, worker string) error {
 	return fmt.Errorf("cell %s has no worker %q; cellway cell workers list %s shows those that it has: %w", l.Cell, worker, l.Cell, cellway.ErrNotFound)
 }
 
+// The acts on a list, as the journal names them.
+const (
+	actSet     = "workers.set"
+	actPut     = "workers.put"
+	actRemove  = "workers.remove"
+	actDrain   = "workers.drain"
+	actUndrain = "workers.undrain"
+	actDelete  = "workers.delete"
+)
+
 // changeWorker changes one worker of a list that is there. edit is given the list,
 // which it may change, and where the worker is in it, or -1.
 func (s *Service) changeWorker(ctx context.Context, call Call, id cellway.CellID, worker, act string, edit func(now *Workers, i int) error) (WorkersChange, error) {
 	if err := validName("worker", worker); err != nil {
 		return WorkersChange{}, err
 	}
-	return s.changeWorkers(ctx, call, id, act, func(old Workers) (Workers, error) {
+	return s.changeWorkers(ctx, call, id, worker, act, func(old Workers) (Workers, error) {
 		now := old
 		if old.Revision != 0 {
 			now.Workers = slices.Clone(old.Workers)
@@ -147,14 +157,19 @@ func (s *Service) changeWorker(ctx context.Context, call Call, id cellway.CellID
 	})
 }
 
-// changeWorkers is the one path of writes to a cell's list. edit is given the list,
-// of revision 0 if there is none, and must not change what that refers to.
-func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellID, act string, edit func(old Workers) (Workers, error)) (ch WorkersChange, err error) {
-	_, err = s.writeSoon(ctx, call, func(w *work) error {
+// changeWorkers is the one path of writes to a cell's list, or to one worker of it.
+// edit is given the list, of revision 0 if there is none, and must not change what
+// that refers to.
+func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellID, worker, act string, edit func(old Workers) (Workers, error)) (ch WorkersChange, err error) {
+	write := s.write
+	if act == actDrain || act == actUndrain {
+		write = s.writeSoon
+	}
+	_, err = write(ctx, call, func(w *work) error {
 		ch = WorkersChange{}
 		old, err := getWorkers(w.tx, id)
 		switch {
-		case act == "workers.set" && errors.Is(err, cellway.ErrNotFound):
+		case act == actSet && errors.Is(err, cellway.ErrNotFound):
 			if old, err = w.noWorkersYet(id); err != nil {
 				return err
 			}
@@ -172,7 +187,7 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 			ch = WorkersChange{Before: old, After: old, Unchanged: true}
 			return nil
 		}
-		if act != "workers.set" && old.Incarnation != w.head.Incarnation {
+		if act != actSet && old.Incarnation != w.head.Incarnation {
 			return fmt.Errorf("the list of workers of cell %s is from before a restore, and gateways may have a newer one; look at it, and apply all of it once: cellway cell workers list %s -o json > list.json, then cellway cell workers apply %s -f list.json: %w",
 				id, id, id, cellway.ErrInvalid)
 		}
@@ -183,11 +198,7 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 		if now.Revision, err = put(w.tx, kindWorkers, string(id), old.Revision, now); err != nil {
 			return err
 		}
-		before := any(nil)
-		if old.Revision != 0 {
-			before = old.public()
-		}
-		w.record(act, "cell/"+string(id), before, now.public())
+		w.record(act, "cell/"+string(id), old.told(worker), now.told(worker))
 		ch.Before, ch.After = old, now
 		return nil
 	})
@@ -215,7 +226,7 @@ func (w *work) noWorkersYet(id cellway.CellID) (Workers, error) {
 // DeleteWorkers takes a cell's list away. Gateways go on with the last one that
 // they have.
 func (s *Service) DeleteWorkers(ctx context.Context, call Call, id cellway.CellID, at cellway.Revision) (ch WorkersChange, err error) {
-	_, err = s.writeSoon(ctx, call, func(w *work) error {
+	_, err = s.write(ctx, call, func(w *work) error {
 		old, err := getWorkers(w.tx, id)
 		if err != nil {
 			return err
@@ -234,7 +245,7 @@ func (s *Service) DeleteWorkers(ctx context.Context, call Call, id cellway.CellI
 
 // dropWorkers deletes a list.
 func (w *work) dropWorkers(l Workers) error {
-	w.record("workers.delete", "cell/"+string(l.Cell), l.public(), nil)
+	w.record(actDelete, "cell/"+string(l.Cell), l.told(""), nil)
 	return w.tx.Delete(kindWorkers, string(l.Cell), l.Revision)
 }
 
