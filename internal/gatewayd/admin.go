@@ -25,6 +25,8 @@ const adminIndex = `cellway-gateway
 type Status struct {
 	Gateway GatewayStatus  `json:"gateway"`
 	Version string         `json:"version"`           // of the hands
+	Deal    gateway.Method `json:"deal"`              // how they are dealt
+	Overlap *int           `json:"overlap"`           // how many workers two different hands share at most; null if there is no such limit
 	Seq     uint64         `json:"seq"`               // rises by one with each change of the hands since the start
 	Since   *time.Time     `json:"since"`             // when the list was taken into use; null without one
 	Failing *ListFailing   `json:"list_failing"`      // null if the last look for a list brought a good one
@@ -66,6 +68,7 @@ type WorkerStatus struct {
 	LatencyMS float64 `json:"latency_ms"` // moving average until answers begin
 	Attempts  uint64  `json:"attempts"`   // at the worker, since it came into the list
 	Failed    uint64  `json:"failed"`     // of these: no connection, a broken one, no answer in time, or 500, 502, 503, 504
+	Late      uint64  `json:"late"`       // of those that failed: no answer in time, or not while waiting was worth it
 	Passed    uint64  `json:"passed"`     // times that it was passed over, known to be unreachable or full
 }
 
@@ -114,8 +117,15 @@ func (d *daemon) status() Status {
 			Cell: cellway.CellID(d.s.cell), Build: d.build.String(), StartedAt: d.started, Listen: serving.Addresses(d.public),
 			Ready: d.gw.Ready() == nil, InFlight: st.InFlight, Tunnels: st.Tunnels,
 		},
-		Version: st.Version, Seq: st.Seq, Size: st.HandSize, Workers: []WorkerStatus{},
+		Version: st.Version, Seq: st.Seq, Deal: st.Deal.Method, Size: st.HandSize, Workers: []WorkerStatus{},
 		Loads: tenantCounts(st.Loads), Limited: tenantCounts(st.Limited),
+	}
+	switch {
+	case s.Version == "": // there is no list
+	case s.Deal == "":
+		s.Deal = gateway.HRW1
+	case s.Deal != gateway.HRW1:
+		s.Overlap = &st.Deal.Overlap
 	}
 	if !st.Swapped.IsZero() {
 		s.Since = &st.Swapped
@@ -135,7 +145,7 @@ func (d *daemon) status() Status {
 		s.Workers = append(s.Workers, WorkerStatus{
 			ID: one.ID, Zone: one.Zone, Endpoint: one.Endpoint, Weight: one.Weight, Aside: one.Aside, Out: one.Out, Proven: one.Proven,
 			Breaker: one.Bulkhead.Breaker.String(), InFlight: one.InFlight, LatencyMS: float64(one.Latency) / float64(time.Millisecond),
-			Attempts: attempts, Failed: failed, Passed: one.Passed,
+			Attempts: attempts, Failed: failed, Late: one.Outcomes[hand.Silent], Passed: one.Passed,
 		})
 	}
 	return s

@@ -48,7 +48,7 @@ type Workers interface {
 // Fared is how a worker has fared since it came into its gateway's list.
 type Fared struct {
 	Attempts uint64 // requests that were tried at it
-	Trouble  uint64 // of these, how many failed, and how often it was passed over
+	Trouble  uint64 // of these, how many failed but not by being late, and how often it was passed over
 }
 
 // Control is the control plane: what it decides and its own life.
