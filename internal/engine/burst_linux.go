@@ -22,6 +22,7 @@ const (
 // A burst takes connections that wait to be accepted, without a place in the
 // runtime's poller: those that join a loop have one there.
 type burst struct {
+	file  *os.File // another descriptor of the listener
 	raw   syscall.RawConn
 	local net.Addr     // of all connections; nil: each may have another
 	taken atomic.Int32 // without a pause
@@ -34,19 +35,40 @@ func newBurst(l net.Listener) *burst {
 	if !ok {
 		return nil
 	}
-	raw, err := tl.SyscallConn()
+	of, err := tl.SyscallConn()
 	if err != nil {
 		return nil
 	}
-	b := &burst{raw: raw}
+	b, fd := &burst{}, -1
+	var failed error
+	if err := of.Control(func(own uintptr) {
+		if failed = setOptions(int(own)); failed != nil {
+			return
+		}
+		n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, own, syscall.F_DUPFD_CLOEXEC, 0)
+		if fd = int(n); errno != 0 {
+			failed = errno
+		}
+	}); err != nil || failed != nil {
+		return nil
+	}
+	// It does not block, and so it has a place in the runtime's poller.
+	b.file = os.NewFile(uintptr(fd), "listener")
+	if b.raw, err = b.file.SyscallConn(); err != nil {
+		b.close()
+		return nil
+	}
 	if at, ok := tl.Addr().(*net.TCPAddr); ok && !at.IP.IsUnspecified() && len(at.IP) > 0 {
 		b.local = at
 	}
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = setOptions(int(fd)) }); err != nil || failed != nil {
-		return nil
-	}
 	return b
+}
+
+// close ends it.
+func (b *burst) close() {
+	if b != nil {
+		_ = b.file.Close() // the listener has another descriptor
+	}
 }
 
 // setOptions sets what connections inherit from their listener.
@@ -65,8 +87,8 @@ func setOptions(fd int) error {
 	return nil
 }
 
-// take returns a connection that waits, or nil if none does, or none can be had
-// like that.
+// take waits for a connection and returns it. It returns nil if none can be had
+// like that: then an Accept of the listener says why.
 func (b *burst) take() net.Conn {
 	if b == nil {
 		return nil
@@ -77,14 +99,23 @@ func (b *burst) take() net.Conn {
 	}
 	nfd := -1
 	var from syscall.Sockaddr
-	err := b.raw.Control(func(fd uintptr) {
-		if n, sa, err := syscall.Accept4(int(fd), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC); err == nil {
-			nfd, from = n, sa
+	err := b.raw.Read(func(fd uintptr) (done bool) {
+		for {
+			n, sa, err := syscall.Accept4(int(fd), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
+			switch err {
+			case nil:
+				nfd, from = n, sa
+			case syscall.EINTR, syscall.ECONNABORTED:
+				continue
+			case syscall.EAGAIN:
+				b.taken.Store(0)
+				return false
+			}
+			return true
 		}
 	})
 	if err != nil || nfd < 0 {
-		b.taken.Store(0)
-		return nil // whoever may wait sees why
+		return nil
 	}
 	b.taken.Add(1)
 	local := b.local

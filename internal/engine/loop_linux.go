@@ -25,7 +25,7 @@ type loop struct {
 	ep      int
 	bell    int // wakes it
 	slots   []slot
-	gen     uint32
+	gen     atomic.Uint32
 	links   map[*endpoint]*[]*link // that carry nothing; the one used last is the last
 	again   []place                // of clients to be read on, in turn
 	parts   []gathering            // requests of which a part is there, the oldest first
@@ -39,6 +39,7 @@ type loop struct {
 	inbox  []func()
 	spare  []func()
 	asleep atomic.Bool
+	joined atomic.Bool // connections are in the inbox that there may be events of
 	done   chan struct{}
 	over   bool // it ends
 }
@@ -167,19 +168,29 @@ func (s *Server) loopFor() *loop {
 	return s.loops[s.turn%len(s.loops)]
 }
 
-// watch has the poller tell of a descriptor.
-func (l *loop) watch(fd int, s slot) error {
+// slotFor makes a slot for a descriptor.
+func (l *loop) slotFor(fd int) *slot {
 	for fd >= len(l.slots) {
 		l.slots = append(l.slots, make([]slot, max(64, len(l.slots)))...)
 	}
-	l.gen++
-	s.gen = l.gen
+	return &l.slots[fd]
+}
+
+// watch has the poller tell of a descriptor.
+func (l *loop) watch(fd int, s slot) error {
+	l.slotFor(fd)
+	s.gen = l.gen.Add(1)
 	l.slots[fd] = s
 	mask := uint32(eventMask)
 	if s.l != nil {
 		mask |= syscall.EPOLLOUT // which comes only after a write that found no room
 	}
-	ev := syscall.EpollEvent{Events: mask, Fd: int32(fd), Pad: int32(s.gen)}
+	return l.tell(fd, mask, s.gen)
+}
+
+// tell has the poller tell of a descriptor. It may be called from any goroutine.
+func (l *loop) tell(fd int, mask, gen uint32) error {
+	ev := syscall.EpollEvent{Events: mask, Fd: int32(fd), Pad: int32(gen)}
 	return syscall.EpollCtl(l.ep, syscall.EPOLL_CTL_ADD, fd, &ev)
 }
 
@@ -194,9 +205,42 @@ func (l *loop) post(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // until the bell has rung: it may be closed then
 	l.inbox = append(l.inbox, f)
+	l.ringLocked()
+}
+
+// ringLocked wakes the loop.
+func (l *loop) ringLocked() {
 	if l.asleep.Load() && l.asleep.Swap(false) {
 		one := uint64(1)
 		_, _ = writeEvent(l.bell, (*[8]byte)(unsafe.Pointer(&one))[:]) // it is full only if the loop was told already
+	}
+}
+
+// join takes a client's connection in, from any goroutine. The loop is not woken
+// for that: it learns of the connection before anything that comes over it, and
+// within a second anyway.
+func (l *loop) join(c *client) {
+	gen := l.gen.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock() // nobody takes it from the inbox before the poller has it
+	l.joined.Store(true)
+	if l.tell(c.fd, eventMask, gen) == nil {
+		l.inbox = append(l.inbox, func() { l.add(c, gen) })
+		return
+	}
+	l.inbox = append(l.inbox, func() {
+		l.slotFor(c.fd)
+		l.promote(c, toRead)
+	})
+	l.ringLocked()
+}
+
+// wakeLoops has all loops look at what there is.
+func (s *Server) wakeLoops() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.loops {
+		l.post(func() {})
 	}
 }
 
@@ -224,6 +268,9 @@ func (l *loop) run() {
 				n = l.poll(events, wait)
 			}
 			l.asleep.Store(false)
+		}
+		if n > 0 && l.joined.Load() {
+			l.takePosts()
 		}
 		for i := range n {
 			l.event(&events[i])
@@ -284,6 +331,7 @@ func (l *loop) takePosts() {
 		l.mu.Lock()
 		all := l.inbox
 		l.inbox = l.spare[:0]
+		l.joined.Store(false)
 		l.mu.Unlock()
 		if len(all) == 0 {
 			l.spare = all

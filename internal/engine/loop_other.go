@@ -14,6 +14,7 @@ func (*loop) lend(*Call)          {}
 func (*loop) keep(*link)          {}
 func (s *Server) startLoops()     {}
 func (s *Server) endLoopsLocked() {}
+func (s *Server) wakeLoops()      {}
 func (c *client) joins() bool     { return false }
 func (c *client) join() bool      { return false }
 func (c *client) settle(*socket)  {}

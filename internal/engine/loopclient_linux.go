@@ -44,16 +44,13 @@ func (c *client) join() bool {
 	c.loop, c.simple = l, false
 	c.raw, c.fd, c.fin = nil, fd, false
 	c.srv.entered()
-	l.post(func() { l.add(c) })
+	l.join(c)
 	return true
 }
 
 // add takes in a connection that has joined.
-func (l *loop) add(c *client) {
-	if err := l.watch(c.fd, slot{c: c}); err != nil {
-		l.promote(c, toRead)
-		return
-	}
+func (l *loop) add(c *client, gen uint32) {
+	*l.slotFor(c.fd) = slot{gen: gen, c: c}
 	attend := func(stay uint32) { l.guard(c, func() { l.attend(c, stay) }) }
 	attend(c.sock.arrive(func(stay uint32) { l.post(func() { attend(stay) }) }))
 }

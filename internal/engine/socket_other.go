@@ -18,6 +18,7 @@ type burst struct{}
 
 func newBurst(net.Listener) *burst { return nil }
 func (*burst) take() net.Conn      { return nil }
+func (*burst) close()              {}
 
 func (*socket) isFresh() bool            { return false }
 func (*socket) lasting() syscall.RawConn { return nil }

@@ -23,3 +23,8 @@ func (l movable) Accept() (net.Conn, error) {
 	}
 	return newSocket(c), nil
 }
+
+func (l movable) Close() error {
+	l.burst.close() // who waits there goes on to the listener itself
+	return l.Listener.Close()
+}
