@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -16,13 +17,15 @@ type Listener struct {
 // address that is taken ends the start. Errors name the settings listen and
 // listen-tls, and the flag that mends them.
 func (s *Stages) Bind(clear, secure []string) (all []Listener, err error) {
+	how := net.ListenConfig{Control: limitUnsent}
+	how.SetMultipathTCP(false) // connections get no options from a listener of that
 	for _, one := range []struct {
 		key   string
 		addrs []string
 		tls   bool
 	}{{"listen", clear, false}, {"listen-tls", secure, true}} {
 		for _, addr := range one.addrs {
-			l, err := net.Listen("tcp", addr)
+			l, err := how.Listen(context.Background(), "tcp", addr)
 			if err != nil {
 				return nil, unbound(one.key, err)
 			}
