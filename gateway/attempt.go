@@ -94,6 +94,9 @@ func (x *exchange) Limit() time.Duration {
 	return time.Duration(x.deadline - x.began)
 }
 
+// took notes when the attempt's answer began, or didn't.
+func (x *exchange) took(now int64) { x.try.Over, x.try.Took = now, time.Duration(now-x.began) }
+
 // GiveUp reports whether the time is up, or another attempt will follow this one if
 // it is left, and has that paid for. Otherwise its answer, however late, is the
 // best there is.
@@ -149,7 +152,7 @@ func (x *exchange) next() sequel {
 		x.reached, x.failure = true, rep.Code
 	}
 	x.worker.setShut(rep.Code == cellway.CellUnreachable)
-	x.took()
+	x.took(x.gw.cell.Now())
 	x.try.Outcome = outcomeOf(rep.Code)
 	x.try.Refused = x.try.Outcome == hand.Unsent && x.try.Took < 10*time.Millisecond
 	x.settle()

@@ -65,7 +65,7 @@ func (x *exchange) InspectAnswer(status int, h engine.Header) (swallow bool) {
 	misdealt := status == 421 && len(h.Values(HandHeader)) > 0 && len(h.Values(guard.EpochHeader)) == 0
 	t := &x.try
 	t.Outcome, t.Status = hand.OutcomeOf(status, misdealt), status
-	t.Took = time.Duration(now - x.began)
+	x.took(now)
 	x.worker.setShut(false)
 	if t.Outcome == hand.Good {
 		x.settle()
@@ -110,7 +110,8 @@ func (x *exchange) EditAnswer(status int, h engine.Header) {
 	x.explain(h)
 	switch {
 	case status == 101:
-		x.try.Outcome, x.try.Took, x.reached = hand.Good, time.Duration(x.gw.cell.Now()-x.began), true
+		x.try.Outcome, x.reached = hand.Good, true
+		x.took(x.gw.cell.Now())
 		x.settle()
 		x.become()
 	case status >= 200:

@@ -54,7 +54,7 @@ func (c *call) newAttempt(at int, probe bool) *attempt {
 
 // try returns what the rules of retries want to know of a.
 func (a *attempt) try() hand.Try {
-	t := hand.Try{Member: &a.to.Member, N: a.n, Probe: a.probe, Outcome: a.outcome, Took: a.took, Refused: a.refused()}
+	t := hand.Try{Member: &a.to.Member, N: a.n, Probe: a.probe, Outcome: a.outcome, Took: a.took, Over: a.started + int64(a.took), Refused: a.refused()}
 	if a.resp != nil {
 		t.Status = a.resp.StatusCode
 		t.After, t.Waits = hand.RetryAfter(a.resp.Header.Get("Retry-After"), time.Now())

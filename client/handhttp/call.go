@@ -49,7 +49,7 @@ func (t *Transport) begin(req *http.Request) (*call, error) {
 	if at, ok := req.Context().Deadline(); ok {
 		c.deadline = min(c.deadline, now+int64(time.Until(at)))
 	}
-	c.Begin(t.cell, &ten.Tenant, h.members, hand.Plan{Idempotent: c.idem, Kept: c.kept, Deadline: c.deadline})
+	c.Begin(t.cell, &ten.Tenant, h.members, hand.Plan{Idempotent: c.idem, Kept: c.kept, Deadline: c.deadline, Began: now})
 	return c, nil
 }
 

@@ -21,11 +21,12 @@ func bookkeeping(t *Transport, c *hand.Call, name string) {
 		panic(err)
 	}
 	now := t.cell.Now()
-	c.Begin(t.cell, &ten.Tenant, h.members, hand.Plan{Idempotent: true, Kept: true, Deadline: now + int64(time.Second)})
+	c.Begin(t.cell, &ten.Tenant, h.members, hand.Plan{Idempotent: true, Kept: true, Deadline: now + int64(time.Second), Began: now})
 	at, probe := c.Next(true)
 	try := hand.Try{Member: h.members[at], N: c.Start(), Probe: probe}
 	try.Member.Enter()
-	try.Took = time.Duration(t.cell.Now() - now)
+	try.Over = t.cell.Now()
+	try.Took = time.Duration(try.Over - now)
 	c.Settle(&try)
 	try.Member.Leave()
 	c.Over()

@@ -1,7 +1,7 @@
 package hand
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,6 +10,7 @@ type Plan struct {
 	Idempotent bool  // it may run twice
 	Kept       bool  // its body, if any, can be sent again
 	Deadline   int64 // by the cell's time: when its answer must have begun
+	Began      int64 // by the cell's time: when the call begins; if zero, the clock is read
 }
 
 // A Try is one attempt, as it went.
@@ -20,6 +21,7 @@ type Try struct {
 	Outcome Outcome
 	Status  int           // of its answer; 0 if none came
 	Took    time.Duration // until the answer began, or didn't
+	Over    int64         // by the cell's time: when that was; if zero, the clock is read
 	Refused bool          // of Unsent: the member said at once that nobody listens
 
 	// After is what Retry-After says, if Waits says that there is one.
@@ -51,9 +53,8 @@ type Call struct {
 
 	failed []Try // over, and no success
 
-	mu       sync.Mutex
-	n        int // attempts begun; written by the call's goroutine only
-	reserved int // tokens for attempts not begun
+	n        atomic.Int64 // attempts begun; written by the call's goroutine only
+	reserved atomic.Int64 // tokens for attempts not begun
 }
 
 // Begin begins a call of ten with the members of its hand, at most [MaxMembers] and
@@ -61,18 +62,27 @@ type Call struct {
 func (c *Call) Begin(cell *Cell, ten *Tenant, members []*Member, p Plan) {
 	c.cell, c.ten, c.plan = cell, ten, p
 	c.failed = c.failed[:0]
-	c.n, c.reserved = 0, 0
-	c.Deal(members)
+	c.n.Store(0)
+	c.reserved.Store(0)
+	if p.Began == 0 {
+		c.plan.Began = cell.Now()
+	}
+	c.deal(members, 0)
 }
 
 // Deal has c go on with another hand. What was tried stays tried.
 func (c *Call) Deal(members []*Member) {
+	c.plan.Began = c.cell.Now()
+	c.deal(members, c.Begun())
+}
+
+func (c *Call) deal(members []*Member, begun int) {
 	c.order = order{hand: members, last: -1}
 	c.limit = c.cell.cfg.Attempts
 	if c.limit == 0 {
 		c.limit = min(len(members), 3)
 	}
-	c.limit += c.n
+	c.limit += begun
 	for i := range c.failed {
 		for j, m := range members {
 			if m == c.failed[i].Member && len(members) > 1 {
@@ -94,7 +104,7 @@ func (c *Call) Forget() {
 func (c *Call) Members() []*Member { return c.order.hand }
 
 // Begun returns how many attempts there were.
-func (c *Call) Begun() int { return c.n }
+func (c *Call) Begun() int { return int(c.n.Load()) }
 
 // Limit returns how many attempts there may be.
 func (c *Call) Limit() int { return c.limit }
@@ -110,7 +120,7 @@ func (c *Call) Safe() bool { return c.plan.Idempotent && c.plan.Kept }
 // ones follow in the order of the hand, untried ones first, and among them those in a
 // zone that was not tried yet. Those set aside are last. Once all were tried it begins
 // again, not with the one tried last.
-func (c *Call) Next(safe bool) (at int, probe bool) { return c.order.pick(c.cell.Now(), safe) }
+func (c *Call) Next(safe bool) (at int, probe bool) { return c.order.pick(c.plan.Began, safe) }
 
 // Left reports whether there are members that Next has not named.
 func (c *Call) Left() bool { return !c.order.exhausted() }
@@ -122,20 +132,13 @@ func (c *Call) Left() bool { return !c.order.exhausted() }
 func (c *Call) Other(may func(at int) bool) bool { return c.order.other(may) }
 
 // Start counts an attempt, and returns its number from 0.
-func (c *Call) Start() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n++
-	return c.n - 1
-}
+func (c *Call) Start() (n int) { return int(c.n.Add(1)) - 1 }
 
 // Skip takes back the attempt that Start counted last: nothing was sent, nor was it
 // tried, since the way to its member is known to be closed. A call that skips a
 // member pays nothing for it, and the member gets no blame.
 func (c *Call) Skip(t *Try) {
-	c.mu.Lock()
-	c.n--
-	c.mu.Unlock()
+	c.n.Add(-1)
 	c.order.over |= 1 << max(c.order.last, 0)
 	if t.Probe {
 		t.Member.probing.Store(false)
@@ -148,21 +151,21 @@ func (c *Call) Reserve(now int64) bool {
 		c.cell.overBudget.Add(1)
 		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reserved++
+	c.reserved.Add(1)
 	return true
 }
 
 // Spend uses a reserved token and reports whether there was one.
 func (c *Call) Spend() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reserved == 0 {
-		return false
+	for {
+		n := c.reserved.Load()
+		if n == 0 {
+			return false
+		}
+		if c.reserved.CompareAndSwap(n, n-1) {
+			return true
+		}
 	}
-	c.reserved--
-	return true
 }
 
 // Refund returns a token that was spent for what did not happen.
@@ -175,10 +178,7 @@ func (c *Call) MayFollow(n int, sent bool, now int64) bool {
 	if !c.plan.Kept || sent && !c.plan.Idempotent || n+1 >= c.limit || c.ten.Suspected(now) {
 		return false
 	}
-	c.mu.Lock()
-	followed := c.n > n+1 // by one beside it, which decides for both
-	c.mu.Unlock()
-	if followed {
+	if c.Begun() > n+1 { // one beside it, which decides for both
 		return false
 	}
 	return c.Reserve(now)
@@ -206,7 +206,10 @@ func (c *Cell) TooLong(took, connect time.Duration) bool {
 
 // Settle learns from an attempt that is over.
 func (c *Call) Settle(t *Try) {
-	now := c.cell.Now()
+	now := t.Over
+	if now == 0 {
+		now = c.cell.Now()
+	}
 	if t.Probe {
 		defer t.Member.probing.Store(false)
 	}
@@ -254,7 +257,7 @@ func (c *Call) acquitted(now int64) {
 // with Start.
 func (c *Call) Decide(t *Try, now int64) (same bool, wait time.Duration, stop error) {
 	switch {
-	case c.n >= c.limit:
+	case c.Begun() >= c.limit:
 		return false, 0, ErrAttempts
 	case !c.plan.Kept:
 		return false, 0, ErrNotKept
@@ -264,7 +267,7 @@ func (c *Call) Decide(t *Try, now int64) (same bool, wait time.Duration, stop er
 		c.cell.poisoned.Add(1)
 		return false, 0, ErrPoison
 	}
-	n := c.n - 1
+	n := c.Begun() - 1
 	wait = c.cell.backoff.Wait(n)
 	if n == 0 && len(c.order.hand) > 1 && t.Refused {
 		wait = 0

@@ -263,3 +263,44 @@ func TestTenantsRemembersThoseThatCome(t *testing.T) {
 		t.Errorf("%d tenants are kept, want about 128", n)
 	}
 }
+
+// Whoever has read the clock already says so, and it is not read again; whoever has
+// not need not.
+func TestTimesAreTheCallersOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		tab := newTable(3, Config{})
+		time.Sleep(time.Minute)
+		ten, m := tab.tenant("a"), tab.members[0]
+		m.aside.Store(int64(30 * time.Second)) // which has passed by the clock
+		for _, tt := range []struct {
+			began time.Duration
+			probe bool
+		}{{20 * time.Second, false}, {40 * time.Second, true}, {0, true}} {
+			var c Call
+			p := anything
+			p.Deadline, p.Began = tab.cell.Now()+int64(time.Second), int64(tt.began)
+			c.Begin(tab.cell, ten, tab.members, p)
+			at, probe := c.Next(true)
+			if probe != tt.probe || probe && at != 0 {
+				t.Errorf("a call that began after %v probes: %v, want %v", tt.began, probe, tt.probe)
+			}
+			m.probing.Store(false)
+		}
+		for _, over := range []time.Duration{50 * time.Second, 0} {
+			var c Call
+			p := anything
+			p.Deadline = tab.cell.Now() + int64(time.Second)
+			c.Begin(tab.cell, ten, tab.members, p)
+			try := Try{Member: tab.members[1], N: c.Start(), Over: int64(over)}
+			c.Settle(&try)
+			want := over
+			if want == 0 {
+				want = time.Minute
+			}
+			if got := time.Duration(tab.members[1].seen.Load()); got != want {
+				t.Errorf("an answer that came after %v is noted as of %v", want, got)
+			}
+		}
+	})
+}
