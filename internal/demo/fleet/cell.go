@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/demo/act"
 	"github.com/cellway/cellway/internal/demo/proc"
 	"github.com/cellway/cellway/internal/demo/role"
@@ -35,7 +37,6 @@ type cell struct {
 	gateway *part
 	workers []*part
 	names   []string // of the workers, for hands
-	list    string   // the file of the gateway's list of workers
 }
 
 // A CellStatus says how a cell is.
@@ -77,42 +78,55 @@ func (f *Fleet) addCell(id cellway.CellID, take func() string) (*cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cell{id: id, list: filepath.Join(dir, "workers.json")}
+	c := &cell{id: id}
 	for i := range f.cfg.Workers {
 		name := fmt.Sprintf("w%d", i+1)
 		c.names = append(c.names, name)
 		c.workers = append(c.workers, f.addWorker(id, name, dir, take()))
 	}
-	if err := c.writeList(handSize); err != nil {
+	keep := filepath.Join(dir, "workers.json")
+	if err := c.writeKept(keep); err != nil {
 		return nil, err
 	}
 	addr, admin := take(), take()
-	c.gateway = &part{url: "http://" + addr, admin: "http://" + admin, args: []string{"--cell", string(id), "--listen", addr, "--admin", admin, "--workers", c.list}}
+	c.gateway = &part{url: "http://" + addr, admin: "http://" + admin, args: []string{"--cell", string(id), "--listen", addr, "--admin", admin, "--control", f.ControlURL(), "--keep", keep}}
 	c.gateway.Process = f.child(string(id)+"-gateway", role.Gateway, c.gateway.args, c.gateway.admin+"/readyz", quick)
 	return c, nil
 }
 
-// writeList writes the list of workers, with hands of that size.
-func (c *cell) writeList(size int) error {
-	type worker struct {
-		ID       string `json:"id"`
-		Endpoint string `json:"endpoint"`
-	}
-	list := struct {
-		Size    int      `json:"size"`
-		Workers []worker `json:"workers"`
-	}{Size: size}
+// listOf is the cell's list of workers, with hands of that size. It has no salt: who
+// plays the demo twice with one seed sees the same hands.
+func (c *cell) listOf(size int) api.WorkersSettings {
+	in := api.WorkersSettings{Salt: new("")}
+	in.Size = size
 	for i, w := range c.workers {
-		list.Workers = append(list.Workers, worker{c.names[i], w.url})
+		in.Workers = append(in.Workers, api.Worker{ID: c.names[i], WorkerSettings: api.WorkerSettings{Endpoint: w.url}})
 	}
-	b, err := json.Marshal(list)
+	return in
+}
+
+// writeKept writes what the cell's gateway would have kept of an earlier life, so
+// that a cell starts before the control plane does. Any list of the control plane
+// is newer.
+func (c *cell) writeKept(file string) error {
+	b, err := json.Marshal(api.ServedWorkers{Cell: c.id, Serial: 1, List: c.listOf(handSize)})
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
 	if err != nil {
 		return fmt.Errorf("list of workers of %s: %w", c.id, err)
 	}
-	if err := errors.Join(os.WriteFile(c.list+".new", b, 0o600), os.Rename(c.list+".new", c.list)); err != nil {
-		return fmt.Errorf("list of workers of %s: %w", c.id, err)
-	}
 	return nil
+}
+
+// putList gives the control plane the cell's list, with hands of that size.
+func (f *Fleet) putList(ctx context.Context, c *cell, size int) error {
+	old, err := f.api.Workers(ctx, c.id)
+	if err != nil && !errors.Is(err, cellway.ErrNotFound) {
+		return err
+	}
+	_, err = f.api.PutWorkers(ctx, c.id, c.listOf(size), client.Write{Revision: old.Revision})
+	return err
 }
 
 // processes are the gateway and the workers.
@@ -222,7 +236,7 @@ func (f *Fleet) Deal(ctx context.Context, id cellway.CellID, size int) error {
 	if size == 0 {
 		size = len(c.workers)
 	}
-	if err := c.writeList(size); err != nil {
+	if err := f.putList(ctx, c, size); err != nil {
 		return err
 	}
 	return f.poll(ctx, fmt.Sprintf("have the gateway of %s deal hands of %d", id, size), func(ctx context.Context) error {
@@ -269,7 +283,7 @@ func (f *Fleet) Fared(ctx context.Context, id cellway.CellID) (map[string]act.Fa
 	s, err := f.handsOf(ctx, c, nil)
 	all := make(map[string]act.Fared, len(s.Workers))
 	for _, w := range s.Workers {
-		all[w.ID] = act.Fared{Attempts: w.Attempts, Trouble: w.Failed + w.Passed}
+		all[w.ID] = act.Fared{Attempts: w.Attempts, Trouble: w.Failed - w.Late + w.Passed}
 	}
 	return all, err
 }

@@ -366,9 +366,7 @@ func TestARealFleetIsManagedThroughItsControlPlane(t *testing.T) {
 // Hands are what the gateway deals, and a worker that dies is its tenants' alone.
 func TestACellsGatewayDealsHandsOfItsWorkers(t *testing.T) {
 	f := newFleet(t)
-	if err := f.Start(t.Context(), "cell-002"); err != nil {
-		t.Fatal(err)
-	}
+	upWithoutRouters(t, f)
 	hands := func(size int) map[cellway.TenantID][]string {
 		t.Helper()
 		all, err := f.Hands(t.Context(), "cell-002", f.cfg.Tenants)

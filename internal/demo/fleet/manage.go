@@ -35,6 +35,9 @@ func (f *Fleet) register(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := f.putList(ctx, c, handSize); err != nil {
+			return err
+		}
 	}
 	if _, err := f.api.AssignBuckets(ctx, api.BucketAssignment{}, client.Write{}); err != nil {
 		return err

@@ -17,7 +17,8 @@ func runGateway(ctx context.Context, args []string, out io.Writer) error {
 	cell := f.String("cell", "", "the cell's `id`")
 	addr := f.String("listen", "", "`address` for routers")
 	admin := f.String("admin", "", "`address` for health and hands")
-	workers := f.String("workers", "", "`file` of the list of workers")
+	control := f.String("control", "", "`URL` of the control plane, which has the list of workers")
+	keep := f.String("keep", "", "`file` of the last good list")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -25,7 +26,7 @@ func runGateway(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return gatewayd.Run(ctx, []string{
-		"--cell", *cell, "--routers", "127.0.0.0/8", "--workers-file", *workers, "--workers-every", "50ms",
+		"--cell", *cell, "--routers", "127.0.0.0/8", "--workers-control", *control, "--workers-keep", *keep, "--workers-every", "200ms",
 		"--listen", *addr, "--admin", *admin, "--log-format", "text",
 		"--drain-wait", "200ms", "--drain-timeout", "2s", "--drain-spread", "200ms",
 		"--timeout", "1500ms", "--tenant-in-flight", "0", "--worker-in-flight", "16", "--worker-pending", "16", "--worker-queue-wait", "50ms",
