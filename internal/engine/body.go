@@ -81,6 +81,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 		return 0, errBodyClosed
 	}
 	b.read.Store(true)
+	t.invite()
 	n, err := b.src.Read(p)
 	total := t.bytesIn.Add(int64(n))
 	switch {
@@ -110,7 +111,7 @@ func (t *transfer) unblock() {
 	if t.closeBodies() {
 		t.rc.SetReadDeadline(past)
 	}
-	if t.streaming.Load() || t.interimNow.Load() {
+	if t.streaming.Load() || t.interim.writing.Load() {
 		t.rc.SetWriteDeadline(past)
 	}
 }

@@ -36,12 +36,6 @@ type bridge struct {
 	body     *bridgedBody // which the transport has, and does not want to end; or nil
 }
 
-// A hint is an interim answer.
-type hint struct {
-	status int
-	header http.Header
-}
-
 // bridge returns a link over which the call may go to e as net/http sends it.
 func (k *Call) bridge(e *endpoint) *link {
 	ours, theirs := net.Pipe()

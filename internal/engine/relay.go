@@ -27,6 +27,7 @@ func (t *transfer) tunnel(resp *http.Response) {
 		t.fail(cellway.CellProtocol, 502, fmt.Errorf("a %T can't be written to: %w", resp.Body, errSwitch))
 		return
 	}
+	t.silence()
 	t.leaveGate()
 	t.pool.upgraded.Add(1)
 	defer t.pool.upgraded.Add(-1)

@@ -26,6 +26,7 @@ type Replay struct {
 	atEnd   atomic.Bool                             // src has ended well
 	edge    atomic.Bool                             // something was read, or is being read, that is not kept
 	reading atomic.Bool
+	invited atomic.Bool // the client was sent a 100
 	current atomic.Pointer[replayView]
 
 	turn  baton  // held while reading src, which may take long; the rest belongs to its holder

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
-	"net/textproto"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -15,9 +14,6 @@ import (
 
 	"github.com/cellway/cellway"
 )
-
-// maxInterim is how many 1xx answers one request may get.
-const maxInterim = 16
 
 // maxFresh is how often a request is sent again because a used connection
 // turned out closed before anything was sent.
@@ -81,10 +77,8 @@ type transfer struct {
 	reused bool
 	bodies []*sentBody
 
-	interimMu  sync.Mutex // held while an interim answer is written
-	silent     bool       // w is for the final answer now
-	interim    atomic.Int32
-	interimNow atomic.Bool
+	interim interims
+	invited atomic.Bool // the client was sent a 100
 }
 
 func newTransfer(p *Pool, w http.ResponseWriter, r *http.Request, o Options) *transfer {
@@ -354,54 +348,7 @@ func (t *transfer) nothingSent() bool {
 // unwanted reports whether the cell answered for good though the client waits
 // to be asked for its body.
 func (t *transfer) unwanted() bool {
-	return t.expects && t.heard.Load() && !t.asked.Load() && t.interim.Load() == 0
-}
-
-// forwardInterim sends a 1xx answer on. The 100 goes by itself when the body
-// is asked for.
-func (t *transfer) forwardInterim(code int, h textproto.MIMEHeader) error {
-	t.mu.Lock()
-	e := t.endp
-	t.mu.Unlock()
-	if e != nil {
-		t.pool.answered(e)
-	}
-	t.watch.move()
-	if code == http.StatusContinue {
-		return nil
-	}
-	if t.interim.Add(1) > maxInterim {
-		return errInterim
-	}
-	t.interimMu.Lock()
-	defer t.interimMu.Unlock()
-	if t.silent || !t.in.ProtoAtLeast(1, 1) {
-		return nil
-	}
-	t.interimNow.Store(true)
-	defer t.interimNow.Store(false)
-	dst := t.w.Header()
-	add := make(http.Header)
-	t.answerHeader(add, http.Header(h))
-	for name, v := range add {
-		if _, ok := dst[name]; ok {
-			delete(add, name)
-		} else {
-			dst[name] = v
-		}
-	}
-	t.w.WriteHeader(code)
-	for name := range add {
-		delete(dst, name)
-	}
-	return nil
-}
-
-// silence ends interim answers: from now on w is for the final one.
-func (t *transfer) silence() {
-	t.interimMu.Lock()
-	defer t.interimMu.Unlock()
-	t.silent = true
+	return t.expects && t.heard.Load() && !t.asked.Load() && t.interim.count.Load() == 0
 }
 
 // fail reports what stands against an answer from the cell.
