@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"net/http"
 	"net/textproto"
 	"sync"
@@ -99,19 +100,12 @@ func (t *transfer) writeInterim(code int, h http.Header) {
 		return // nobody would end the write
 	}
 	dst := t.w.Header()
-	add := make(http.Header)
-	t.answerHeader(add, h)
-	for name, v := range add {
-		if _, ok := dst[name]; ok {
-			delete(add, name)
-		} else {
-			dst[name] = v
-		}
-	}
+	final := maps.Clone(dst)
+	clear(dst)
+	t.answerHeader(dst, h)
 	t.w.WriteHeader(code)
-	for name := range add {
-		delete(dst, name)
-	}
+	clear(dst)
+	maps.Copy(dst, final)
 }
 
 // invite sends the client a 100 before its body is read for the first time. net/http
@@ -125,7 +119,19 @@ func (t *transfer) invite() {
 		invited = &t.o.Body.invited
 	}
 	if !invited.Swap(true) {
+		t.interim.wait(false)
 		t.writeInterim(http.StatusContinue, nil)
+	}
+}
+
+// wait waits until those that there are have gone. With last, there are no more.
+func (in *interims) wait(last bool) {
+	in.queueMu.Lock()
+	in.over = in.over || last
+	writer := in.writer
+	in.queueMu.Unlock()
+	if writer != nil {
+		<-writer
 	}
 }
 
@@ -133,13 +139,7 @@ func (t *transfer) invite() {
 // is for the final one.
 func (t *transfer) silence() {
 	in := &t.interim
-	in.queueMu.Lock()
-	in.over = true
-	writer := in.writer
-	in.queueMu.Unlock()
-	if writer != nil {
-		<-writer
-	}
+	in.wait(true)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.silent = true
