@@ -41,7 +41,7 @@ type URLConfig struct {
 	Log *slog.Logger
 }
 
-// A URL is a [Source] that asks a server of HTTP, such as the control plane's. Only
+// A URL is a [Source] that asks a server of HTTP. Only
 // [NewURL] makes useful ones.
 type URL struct {
 	poll

@@ -198,7 +198,7 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 		if now.Revision, err = put(w.tx, kindWorkers, string(id), old.Revision, now); err != nil {
 			return err
 		}
-		w.record(act, "cell/"+string(id), old.told(worker), now.told(worker))
+		w.record(act, workersSubject(id, worker), old.told(worker), now.told(worker))
 		ch.Before, ch.After = old, now
 		return nil
 	})
@@ -206,6 +206,16 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 		return WorkersChange{}, err
 	}
 	return ch, nil
+}
+
+// workersSubject is what the journal calls a cell's list, or one worker of it. Who
+// asks for the acts on the cell gets these too.
+func workersSubject(id cellway.CellID, worker string) string {
+	subject := "cell/" + string(id) + "/workers"
+	if worker != "" {
+		subject += "/" + worker
+	}
+	return subject
 }
 
 // noWorkersYet is the list of a cell that has none and may have one.
@@ -245,7 +255,7 @@ func (s *Service) DeleteWorkers(ctx context.Context, call Call, id cellway.CellI
 
 // dropWorkers deletes a list.
 func (w *work) dropWorkers(l Workers) error {
-	w.record(actDelete, "cell/"+string(l.Cell), l.told(""), nil)
+	w.record(actDelete, workersSubject(l.Cell, ""), l.told(""), nil)
 	return w.tx.Delete(kindWorkers, string(l.Cell), l.Revision)
 }
 
