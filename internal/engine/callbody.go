@@ -382,13 +382,14 @@ func (b *body) took(n int) (more bool) {
 		send = b.out
 		b.over = append([]byte(nil), m[took:]...)
 	}
+	b.n = copy(*b.mem, m[took:]) // none of a body that has a length, which is sent from there
 	if len(send) > 0 {
 		if _, err := b.to.conn.Write(send); err != nil {
 			return false // the cell may have answered early
 		}
 		c.move()
 	}
-	if b.n = copy(*b.mem, m[took:]); end {
+	if end {
 		b.ended.Store(true)
 		return false
 	}
