@@ -49,7 +49,7 @@ func (r *rig) poisonFor(tenant string) {
 
 // A tenant whose requests kill workers takes its hand down. Where hands are of a
 // design, nobody else loses more workers than the overlap, so nobody is down.
-func TestDesignBoundsWhatAnybodyLoses(t *testing.T) {
+func TestApart(t *testing.T) {
 	for name, c := range map[string]struct{ zones, seats, overlap, numbers int }{
 		"reed-solomon, overlap 1": {3, 4, 1, 15},
 		"reed-solomon, overlap 2": {4, 4, 2, 40},

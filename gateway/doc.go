@@ -14,9 +14,12 @@
 // # Workers
 //
 // A [Workers] is one list: what hands are dealt from, with an endpoint for each
-// worker. Lists come from a [Source]: a [File], the [Names] of a name service, or a
-// [URL]. Membership is not health: a worker that crashes stays in the list, hence
+// worker. Lists come from a [Source]: a [File], the [Names] of a name service, a
+// [URL], or a [Control] plane. Membership is not health: a worker that crashes stays in the list, hence
 // in its hands, until somebody takes it out or gives it weight 0.
+//
+// A list also says how hands are dealt: see [Deal]. All gateways of a cell that have
+// the same list deal the same hands, by whichever method.
 //
 // # What is tried again
 //
@@ -43,10 +46,13 @@
 //   - Budgeted: retries that bring nothing are at most the deposit's share of
 //     successes, plus one full bucket, plus the floor.
 //   - Contained: a tenant whose requests kill workers kills at most its hand.
+//   - Apart: where hands are dealt by a design, a tenant with a number loses at most
+//     as many workers to another's poison as two hands share, and is served.
 //   - Prompt: if no member of the hand can be reached, the answer is 503
 //     hand_unreachable, at once.
 //   - Lossless: a change of the list loses no request, and changes at most one
-//     member of a hand for each worker that comes or goes.
+//     member of a hand for each worker that comes or goes, or, by a design, takes
+//     another one's seat.
 //   - Whole: a list is taken entirely or not at all. A source that can't be read or
 //     breaks a rule leaves the last good list in use.
 //   - Versioned: every list has the version of its hands, which does not change

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"net/http"
@@ -66,4 +67,36 @@ func ExampleParseWorkers() {
 	}
 	fmt.Println(w.Endpoint("w1"))
 	// Output: http://127.0.0.1:9101
+}
+
+// Hands of a design: whoever has a number shares at most one worker with anybody.
+func ExampleParseWorkers_design() {
+	list, err := gateway.ParseWorkers([]byte(`{
+		"deal": "reed-solomon", "overlap": 1, "size": 2, "numbers": {"acme": 0, "globex": 4},
+		"workers": [
+			{"id": "a0", "zone": "a", "seat": 0, "endpoint": "http://10.0.1.1:8080"},
+			{"id": "a1", "zone": "a", "seat": 1, "endpoint": "http://10.0.1.2:8080"},
+			{"id": "a2", "zone": "a", "seat": 2, "endpoint": "http://10.0.1.3:8080"},
+			{"id": "b0", "zone": "b", "seat": 0, "endpoint": "http://10.0.2.1:8080"},
+			{"id": "b1", "zone": "b", "seat": 1, "endpoint": "http://10.0.2.2:8080"},
+			{"id": "b2", "zone": "b", "seat": 2, "endpoint": "http://10.0.2.3:8080"}]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, tenant := range []string{"acme", "globex"} {
+		hand, err := list.Dealer().DealHand(context.Background(), nil, tenant)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Print(tenant, ":")
+		for _, w := range hand {
+			fmt.Print(" ", w.ID)
+		}
+		fmt.Println()
+	}
+	// Output:
+	// acme: a0 b0
+	// globex: b2 a1
 }
