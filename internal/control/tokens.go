@@ -68,6 +68,22 @@ func bound(ids, id string) bool {
 	return ids == "" || many && strings.HasPrefix(id, prefix) || ids == id
 }
 
+// CheckIDs reports ids that nobody of that role can be bound to, as an
+// [cellway.ErrInvalid]: they are the id of a router or of a cell, or the beginning
+// of ids followed by *.
+func CheckIDs(role Role, ids string) error {
+	prefix := strings.TrimSuffix(ids, "*")
+	switch {
+	case role == RouterIs && !routerID.MatchString(prefix):
+		return fmt.Errorf("routers %.80q: give the id of a router, or the beginning of ids followed by *: %w", ids, cellway.ErrInvalid)
+	case role == CellIs && cellway.CellID(prefix).Validate() != nil:
+		return fmt.Errorf("cells %.80q: give the id of a cell, or the beginning of ids followed by *: %w", ids, cellway.ErrInvalid)
+	case role != RouterIs && role != CellIs:
+		return fmt.Errorf("%q: a %s is bound to no ids; leave them away: %w", ids, role, cellway.ErrInvalid)
+	}
+	return nil
+}
+
 const tokenPrefix = "cwt_"
 
 func hashSecret(secret string) string {
@@ -85,8 +101,8 @@ func (s *Service) CreateToken(ctx context.Context, call Call, name string, role 
 // CreateRouterToken makes a token for routers that may report under some ids
 // only: one id, or a beginning of ids followed by *.
 func (s *Service) CreateRouterToken(ctx context.Context, call Call, name, ids string, expires time.Time) (t Token, secret string, err error) {
-	if prefix := strings.TrimSuffix(ids, "*"); !routerID.MatchString(prefix) {
-		return t, "", fmt.Errorf("routers %.80q: give the id of a router, or the beginning of ids followed by *: %w", ids, cellway.ErrInvalid)
+	if err := CheckIDs(RouterIs, ids); err != nil {
+		return t, "", err
 	}
 	return s.createToken(ctx, call, Token{Name: name, Role: RouterIs, ExpiresAt: expires, Routers: ids})
 }
@@ -94,8 +110,8 @@ func (s *Service) CreateRouterToken(ctx context.Context, call Call, name, ids st
 // CreateCellToken makes a token for the gateways of some cells only: one id, or a
 // beginning of ids followed by *.
 func (s *Service) CreateCellToken(ctx context.Context, call Call, name, ids string, expires time.Time) (t Token, secret string, err error) {
-	if prefix := strings.TrimSuffix(ids, "*"); cellway.CellID(prefix).Validate() != nil {
-		return t, "", fmt.Errorf("cells %.80q: give the id of a cell, or the beginning of ids followed by *: %w", ids, cellway.ErrInvalid)
+	if err := CheckIDs(CellIs, ids); err != nil {
+		return t, "", err
 	}
 	return s.createToken(ctx, call, Token{Name: name, Role: CellIs, ExpiresAt: expires, Cells: ids})
 }

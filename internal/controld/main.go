@@ -144,7 +144,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.StringVar(&s.cfg.TLSCert, "tls-cert", "", "certificate of the API, PEM; read again when it changes")
 	fs.StringVar(&s.cfg.TLSKey, "tls-key", "", "its key, PEM")
 	fs.StringVar(&s.cfg.ClientCA, "client-ca", "", "authorities of client certificates, PEM")
-	fs.StringVar(&s.cfg.ClientRoles, "client-roles", "", "file of roles for client certificates, one \"kind:pattern role\" a line; kinds are cn, dns, uri, email")
+	fs.StringVar(&s.cfg.ClientRoles, "client-roles", "", "file of roles for client certificates, one \"kind:pattern role\" a line; kinds are cn, dns, uri, email; a third word binds a router or a cell to its id")
 	fs.BoolVar(&s.cfg.PlainHTTP, "plain-http", false, "allow an address beyond this machine without TLS: a proxy in front does it")
 	fs.BoolVar(&s.cfg.Init, "init", false, "make store and signing key if neither is there")
 	fs.DurationVar(&s.cfg.ShutdownTimeout, "shutdown-timeout", 15*time.Second, "how long requests under way may take at the end")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (o *office) open() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.cfg.Listen = strings.TrimPrefix(s.URL(), "http://")
+	_, o.cfg.Listen, _ = strings.Cut(s.URL(), "://")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -291,6 +292,31 @@ func TestWorkersAreNotThoseOfABackup(t *testing.T) {
 	}
 }
 
+// Over TLS both show certificates, and the gateway's is for its cell.
+func TestWorkersByCertificates(t *testing.T) {
+	c := newCell(t, 3, 2)
+	o := newOffice(c)
+	list := o.apply()
+	o.closed()
+	ca := c.authority("ca.pem")
+	o.cfg.TLSCert, o.cfg.TLSKey = c.certificate(ca, "localhost")
+	cert, key := c.certificate(ca, "gateway.example.com")
+	c.write("roles", "dns:gateway.example.com cell cell-001\n")
+	o.cfg.ClientCA, o.cfg.ClientRoles = c.path("ca.pem"), c.path("roles")
+	o.open()
+	_, port, err := net.SplitHostPort(o.cfg.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := o.args("--workers-control", "", "--workers-control", "https://localhost:"+port, "--workers-token", "", "--workers-keep", "",
+		"--workers-ca", c.path("ca.pem"), "--workers-cert", cert, "--workers-key", key)
+	p := c.start(args...)
+	p.inUse(list.Version)
+	if strings.Contains(p.log.String(), "in the clear") {
+		t.Errorf("it warns of what is not so:\n%s", p.log)
+	}
+}
+
 // What the control plane does not give, it says how to mend.
 func TestWorkersThatAreNotGivenAreToldWhy(t *testing.T) {
 	c := newCell(t, 4, 2)
@@ -311,7 +337,7 @@ func TestWorkersThatAreNotGivenAreToldWhy(t *testing.T) {
 		want string
 	}{
 		"an unknown cell":       {o.args("--cell", "cell-009", "--workers-token", c.path("admin.token"), "--workers-keep", ""), "cell cell-009 is not registered here"},
-		"another cell's token":  {o.args("--cell", "cell-002", "--workers-keep", ""), "is for the workers of cell cell-001, not of cell-002"},
+		"another cell's token":  {o.args("--cell", "cell-002", "--workers-keep", ""), "may read the workers of cell-001, not those of cell-002"},
 		"no token":              {o.args("--workers-token", "", "--workers-keep", ""), "a gateway needs a token of the role cell"},
 		"nobody at the address": {o.args("--workers-control", "http://127.0.0.1:1", "--workers-keep", ""), "refused"},
 	} {

@@ -18,7 +18,7 @@ type principal struct {
 	name string
 	role control.Role
 
-	token control.Token // that it came with, if any
+	bound control.Token // what it is bound to: the token that it came with, or what a rule says of its certificate
 	all   bool          // nobody needs a token here: every role
 }
 
@@ -48,7 +48,7 @@ func (s *Server) authenticate(r *http.Request) (principal, error) {
 		if errors.Is(err, cellway.ErrForbidden) {
 			return principal{}, fmt.Errorf("%w: %v", errUnauthenticated, err)
 		}
-		return principal{name: t.Name, role: t.Role, token: t}, err
+		return principal{name: t.Name, role: t.Role, bound: t}, err
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if p, ok := match(s.certs, r.TLS.VerifiedChains[0][0]); ok {

@@ -168,6 +168,9 @@ cn:alice                         admin
 email:*@ops.example.com          operator
 uri:spiffe://example.com/view/*  viewer   # and nothing deeper
 dns:*.routers.example.com        router
+dns:gateway.one.example.com      cell      cell-001
+dns:*.gateways.example.com       cell
+dns:r9.example.com               router    r9
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +210,7 @@ dns:*.routers.example.com        router
 }
 
 func TestCertRulesThatMeanNothingAreRefused(t *testing.T) {
-	for _, text := range []string{"cn:alice", "alice admin", "cn:alice admin now", "ou:x admin", "cn:alice king", "cn:* admin", "uri:*/* viewer", "dns:[a] viewer", `dns:a\b viewer`, "cn: admin"} {
+	for _, text := range []string{"cn:alice", "alice admin", "cn:alice admin now", "ou:x admin", "cn:alice king", "cn:* admin", "cn:gw cell Cell-1", "cn:gw cell *", "dns:r.example router /", "cn:gw cell cell-001 now", "uri:*/* viewer", "dns:[a] viewer", `dns:a\b viewer`, "cn: admin"} {
 		if rules, err := ParseCertRules([]byte(text)); err == nil {
 			t.Errorf("%q is taken as %v", text, rules)
 		}
@@ -216,7 +219,7 @@ func TestCertRulesThatMeanNothingAreRefused(t *testing.T) {
 
 func FuzzParseCertRules(f *testing.F) {
 	f.Add([]byte("cn:alice admin\n# x\n\ndns:*.r.example router # y\n"))
-	f.Add([]byte("uri:spiffe://a/* viewer"))
+	f.Add([]byte("uri:spiffe://a/* viewer\ndns:any.example cell cell-00*"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		rules, err := ParseCertRules(text)
 		if err != nil {

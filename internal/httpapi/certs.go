@@ -18,6 +18,7 @@ type CertRule struct {
 	Kind    string // cn, dns, uri or email
 	Pattern string // "*" stands for any run of characters but "/"
 	Role    control.Role
+	IDs     string // of the router or the cells that it is for, as of a token; empty: any
 }
 
 // ParseCertRules reads one rule a line, "kind:pattern role", as in
@@ -25,8 +26,9 @@ type CertRule struct {
 //	dns:*.routers.example.com  router
 //	uri:spiffe://example.com/ops/*  operator
 //	cn:alice  admin
+//	dns:gateway.cell-001.example.com  cell  cell-001
 //
-// Blank lines and what follows a # are skipped. The first rule that matches a
+// A third word binds a router, or a cell, to ids, as those of a token. Blank lines and what follows a # are skipped. The first rule that matches a
 // certificate counts.
 func ParseCertRules(text []byte) ([]CertRule, error) {
 	var rules []CertRule
@@ -40,8 +42,8 @@ func ParseCertRules(text []byte) ([]CertRule, error) {
 		bad := func(format string, args ...any) error {
 			return fmt.Errorf("certificate rule in line %d: %s: %w", n, fmt.Sprintf(format, args...), cellway.ErrInvalid)
 		}
-		if len(f) != 2 {
-			return nil, bad("%d words; a rule is kind:pattern role", len(f))
+		if len(f) != 2 && len(f) != 3 {
+			return nil, bad("%d words; a rule is kind:pattern role, and for a router or a cell perhaps its id", len(f))
 		}
 		r := CertRule{}
 		var ok bool
@@ -62,6 +64,12 @@ func ParseCertRules(text []byte) ([]CertRule, error) {
 		var err error
 		if r.Role, err = control.ParseRole(f[1]); err != nil {
 			return nil, fmt.Errorf("certificate rule in line %d: %w", n, err)
+		}
+		if len(f) == 3 {
+			r.IDs = f[2]
+			if err := control.CheckIDs(r.Role, r.IDs); err != nil {
+				return nil, fmt.Errorf("certificate rule in line %d: %w", n, err)
+			}
 		}
 		rules = append(rules, r)
 	}
@@ -90,7 +98,13 @@ func match(rules []CertRule, c *x509.Certificate) (principal, bool) {
 	for _, r := range rules {
 		for _, name := range r.names(c) {
 			if ok, err := path.Match(r.Pattern, name); ok && err == nil && name != "" {
-				return principal{name: r.Kind + ":" + name, role: r.Role}, true
+				p := principal{name: r.Kind + ":" + name, role: r.Role}
+				if r.Role == control.RouterIs {
+					p.bound.Routers = r.IDs
+				} else {
+					p.bound.Cells = r.IDs
+				}
+				return p, true
 			}
 		}
 	}

@@ -90,8 +90,8 @@ func (s *Server) report(q *request) (*answer, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	if !q.who.token.MayReport(q.PathValue("id")) {
-		return nil, fmt.Errorf("the token %s may report as %s, not as %s: %w", q.who.name, q.who.token.Routers, q.PathValue("id"), cellway.ErrForbidden)
+	if !q.who.bound.MayReport(q.PathValue("id")) {
+		return nil, fmt.Errorf("%s may report as %s, not as %s: %w", q.who.name, q.who.bound.Routers, q.PathValue("id"), cellway.ErrForbidden)
 	}
 	for _, c := range in.Cells {
 		rep.Traffic = append(rep.Traffic, control.CellTraffic{

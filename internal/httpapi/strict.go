@@ -38,8 +38,11 @@ func decodeBody(text []byte, v any, newer bool) error {
 		dec.DisallowUnknownFields()
 	}
 	if err := dec.Decode(v); err != nil {
-		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-			return fmt.Errorf("field %q takes no %s", e.Field, e.Value)
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			if e.Field != "" {
+				return fmt.Errorf("field %q takes no %s", e.Field, e.Value)
+			}
+			return strictjson.Say(err)
 		}
 		if text, ok := strings.CutPrefix(err.Error(), "json: "); ok {
 			return errors.New(text)

@@ -172,8 +172,8 @@ func (s *Server) serveWorkers(q *request) (*answer, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	if !q.who.token.MayServe(id) {
-		return nil, fmt.Errorf("the token %s is for the workers of cell %s, not of %s: %w", q.who.name, q.who.token.Cells, id, cellway.ErrForbidden)
+	if !q.who.bound.MayServe(id) {
+		return nil, fmt.Errorf("%s may read the workers of %s, not those of %s: %w", q.who.name, q.who.bound.Cells, id, cellway.ErrForbidden)
 	}
 	l, err := s.service.Workers(q.Context(), id)
 	if err != nil {

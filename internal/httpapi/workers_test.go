@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +195,29 @@ func TestTokenOfOneCellReadsNoOthersWorkers(t *testing.T) {
 	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/tokens", api.TokenCreation{Name: "r", Role: "router", Cells: "cell-001"}, bearer...)
 	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/tokens", api.TokenCreation{Name: "g", Role: "cell", Cells: "Cell 1"}, bearer...)
 	refused(t, s, 400, api.CodeInvalid, "POST", "/v1/tokens", api.TokenCreation{Name: "g", Role: "cell", Cells: "*"}, bearer...)
+}
+
+// So does a certificate that a rule binds.
+func TestCertificateOfOneCellReadsNoOthersWorkers(t *testing.T) {
+	rules, err := ParseCertRules([]byte("dns:one.example.com cell cell-001\ndns:*.all.example.com cell\ndns:r1.example.com router r1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, svc := newServer(t)
+	fleetOf(t, open, 2)
+	for _, cell := range []string{"cell-001", "cell-002"} {
+		must(t, open, nil, "PUT", "/v1/cells/"+cell+"/workers", workersIn(3), create...)
+	}
+	s := New(Config{Service: svc, Certs: rules, Open: true})
+	for name, want := range map[string][2]int{"one.example.com": {200, 403}, "x.all.example.com": {200, 200}, "r1.example.com": {403, 403}} {
+		for i, cell := range []string{"cell-001", "cell-002"} {
+			rec := httptest.NewRecorder()
+			s.ServeHTTP(rec, certificate("/v1/cells/"+cell+"/hands", &x509.Certificate{DNSNames: []string{name}}))
+			if rec.Code != want[i] {
+				t.Errorf("%s reads those of %s: %d %s", name, cell, rec.Code, rec.Body)
+			}
+		}
+	}
 }
 
 // The wire type and the list that gateways parse have the same fields, so that no
