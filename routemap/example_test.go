@@ -184,7 +184,7 @@ func ExampleParseContent() {
 	fmt.Println(err)
 	// Output:
 	// 2 entries <nil>
-	// map content, line 21: json: unknown field "entreis": invalid
+	// map content, line 21: unknown field "entreis": invalid
 }
 
 // The gate says what of a change a person must confirm.

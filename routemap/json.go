@@ -39,6 +39,9 @@ func ParseContent(text []byte) (Content, error) {
 		at := dec.InputOffset()
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			at = e.Offset
+			if err = fmt.Errorf("no map is a JSON %s", e.Value); e.Field != "" {
+				err = fmt.Errorf("field %q takes no %s", e.Field, e.Value)
+			}
 		}
 		// The decoder reads a whole value before it looks at its fields, and
 		// gives an unknown one no type of error.
@@ -46,6 +49,7 @@ func ParseContent(text []byte) (Content, error) {
 			if name, err := strconv.Unquote(quoted); err == nil {
 				at = check.first[name]
 			}
+			err = fmt.Errorf("unknown field %s", quoted)
 		}
 		return Content{}, bad(at, err)
 	}

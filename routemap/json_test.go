@@ -57,7 +57,7 @@ func TestContentOfAnEmptyFleetSurvivesJSON(t *testing.T) {
 
 func TestParseContentRefusesWhatItDoesNotKnow(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"unknown field":           {`{"fleet":"shop",` + "\n" + `"cels":[],` + "\n\n" + `"entries":[]}`, `line 2: json: unknown field "cels"`},
+		"unknown field":           {`{"fleet":"shop",` + "\n" + `"cels":[],` + "\n\n" + `"entries":[]}`, `line 2: unknown field "cels"`},
 		"unknown field of a cell": {`{"cells":[{"id":"a","admitt":5}]}`, `unknown field "admitt"`},
 		"twice":                   {"{\"entries\":[],\n\"cells\":[],\n\"entries\":[]}", `line 3: "entries" stands twice`},
 		"twice in other case":     {`{"entries":[],"Entries":[]}`, `unknown field "Entries"`},
@@ -69,10 +69,10 @@ func TestParseContentRefusesWhatItDoesNotKnow(t *testing.T) {
 		"nothing":                 {"", "line 1: unexpected EOF"},
 		"cut short":               {`{"fleet":"sh`, "unexpected EOF"},
 		"cut between":             {`{"fleet":`, "unexpected EOF"},
-		"a list":                  {`[]`, "cannot unmarshal array"},
+		"a list":                  {`[]`, "line 1: no map is a JSON array"},
 		"unknown state":           {`{"cells":[{"id":"a","state":"sleepy"}]}`, `cell state "sleepy"`},
 		"unknown mapping":         {`{"mapping":"ring"}`, `mapping "ring" is not buckets or full`},
-		"a number too large":      {"{\"cells\":[\n{\"admit\":300}]}", "line 2: "},
+		"a number too large":      {"{\"cells\":[\n{\"admit\":300}]}", `line 2: field "cells.admit" takes no number 300`},
 		"deep":                    {strings.Repeat("[", 1_000_000), "lists within lists"},
 	} {
 		_, err := routemap.ParseContent([]byte(tt.text))

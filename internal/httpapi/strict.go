@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cellway/cellway/internal/strictjson"
 )
 
 // decodeStrictly decodes the one JSON value that text is into v, a pointer. It

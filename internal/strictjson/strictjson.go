@@ -3,6 +3,7 @@ package strictjson
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,6 +93,9 @@ func found(value string) string {
 func wanted(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return "a text in quotes" // whatever it is inside
 	}
 	switch t.Kind() {
 	case reflect.Bool:

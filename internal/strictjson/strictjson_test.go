@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,7 @@ type note struct {
 	Lines  []string           `json:"lines"`
 	Inner  struct{ A int }    `json:"inner"`
 	Others map[string]float64 `json:"others"`
+	Addr   netip.Addr         `json:"addr"`
 }
 
 func TestGoodTextIsDecoded(t *testing.T) {
@@ -45,6 +47,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		`{"lines": true}`:                `line 1: "lines": true or false does not belong there, but a list in brackets`,
 		`{"inner": 1}`:                   `line 1: "inner": a number does not belong there, but an object in braces`,
 		`{"inner": {"A": "x"}}`:          `line 1: "inner.A": a text does not belong there, but a whole number`,
+		`{"addr": 5}`:                    `line 1: "addr": a number does not belong there, but a text in quotes`,
 		`[]`:                             `line 1: a list does not belong there, but an object in braces`,
 		`{"others": {"acme": {"r": 1}}}`: `line 1: "others": an object does not belong there, but a number`,
 	} {
