@@ -309,8 +309,7 @@ func (a *app) tooFew(ctx context.Context, cl *client.Client, args []string, err 
 	if left >= size {
 		return err
 	}
-	return mend(fmt.Errorf("%w: %w", err, errState), "%s would be left, and there are hands of %d: first add one (cellway cell workers add %s -h), undrain one, or apply a list with smaller hands",
-		plural(left, "worker", "workers"), size, args[0])
+	return mend(fmt.Errorf("%w: %w", err, errState), "first add one (cellway cell workers add %s -h), undrain one, or apply a list with smaller hands", args[0])
 }
 
 func (a *app) workersUndrain() *cobra.Command {

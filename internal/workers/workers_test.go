@@ -47,7 +47,7 @@ func TestBadListIsRefused(t *testing.T) {
 		`{"size":1,"wrokers":[]}`:               "wrokers",
 		`{"size":1,"workers":[{}]}`:             "endpoint",
 		`{"size":0,"workers":[]}`:               "size",
-		`{"size":1,"workers":[]}`:               "1 workers of 0",
+		`{"size":1,"workers":[]}`:               "too few workers",
 		strings.Replace(three, `"b"`, `"a"`, 1): "twice",
 		strings.Replace(three, `:2"`, `:1"`, 1): `"a" has the endpoint`,
 		strings.Replace(three, `"weight": 3`, `"weight": 257`, 1):         "weight",
