@@ -69,6 +69,9 @@ type plan struct {
 	elsewhere     string   // how runs what would be on other machines
 }
 
+// ranFirst is set in the environment of a process that -first has become.
+const ranFirst = "CELLWAY_FAULTS_FIRST"
+
 // run measures as args say. The router is the given one, or that of -router, or
 // is built.
 func run(ctx context.Context, args, router []string, stdout, stderr io.Writer) (err error) {
@@ -85,6 +88,7 @@ func run(ctx context.Context, args, router []string, stdout, stderr io.Writer) (
 	fs.DurationVar(&p.rest, "rest", 2*time.Second, "how long these rest before")
 	beside := fs.String("beside", nginxName, "nginx, or none: what is played the same faults in the same rounds")
 	fs.StringVar(&p.elsewhere, "elsewhere", idly, "how runs what would be on other machines: idle, with what processors have left over, or a `nice` value")
+	before := fs.Bool("first", false, "run before all else that the machine does, as root, but for what -elsewhere says: for a machine that others use, too")
 	only := fs.String("faults", "", "names of faults, with commas; empty: all; none: only -idle")
 	path := fs.String("router", "", "`program` to measure as the router, instead of building the checkout's")
 	enforce := fs.Bool("enforce", false, "exit with code 1 if a bound is missed")
@@ -97,6 +101,13 @@ func run(ctx context.Context, args, router []string, stdout, stderr io.Writer) (
 	}
 	if p.faults, err = chooseFaults(*only); err != nil {
 		return err
+	}
+	if *before && os.Getenv(ranFirst) == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return errors.Join(os.Setenv(ranFirst, "1"), runAs("0", first, append([]string{self}, args...)))
 	}
 	switch *beside {
 	case nginxName:

@@ -141,7 +141,7 @@ func (r *rig) start(ctx context.Context, name string, descriptors int, more ...s
 	args = append(args, "--listen", free[0], "--listen-tls", free[1], "--tls-cert", certFile, "--tls-key", keyFile, "--admin", free[2],
 		"--log-level", "error", "--drain-wait", "0s", "--drain-timeout", "1s")
 	args = append(args, more...)
-	args = append([]string{r.self, "as", strconv.Itoa(descriptors), "0", r.router[0]}, args...)
+	args = append([]string{r.self, "as", strconv.Itoa(descriptors), "", r.router[0]}, args...)
 	f := &front{process: r.child(name, args, "http://"+free[2]+"/readyz"), addr: free[0], tls: free[1], url: "http://" + free[0]}
 	if err := f.process.Start(ctx); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -64,14 +65,19 @@ func raiseDescriptors() (int, error) {
 	return int(min(l.Cur, 1<<30)), nil
 }
 
-// idly is how a process runs that gets a processor only where nobody else wants
-// it, and gives it up at once. One with the highest nice value keeps it for some
-// milliseconds.
-const idly = "idle"
+// How a process runs, beside nice values.
+const (
+	// idly is with a processor only where nobody else wants it, which it gives up
+	// at once. One with the highest nice value keeps it for some milliseconds.
+	idly = "idle"
+	// first is before all that is not, whatever else the machine does. It needs
+	// the rights of root.
+	first = "first"
+)
 
 // runAs becomes the program args[0], with so many descriptors at most if that is
-// not 0, and with that nice value, or idly.
-func runAs(descriptors, nice string, args []string) error {
+// not 0. It runs idly, first, with a nice value, or if how is "" as this does.
+func runAs(descriptors, how string, args []string) error {
 	n, err := strconv.ParseUint(descriptors, 10, 31)
 	if err != nil {
 		return err
@@ -81,24 +87,34 @@ func runAs(descriptors, nice string, args []string) error {
 			return fmt.Errorf("limit descriptors to %d: %w", n, err)
 		}
 	}
-	// Both are of a thread, on Linux: that which becomes the program's first.
+	// How it runs is of a thread, on Linux: that which becomes the program's first.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	switch value, err := strconv.Atoi(nice); {
-	case nice == idly:
-		const policy = 5 // SCHED_IDLE
-		priority := int32(0)
-		if _, _, errno := syscall.Syscall(syscall.SYS_SCHED_SETSCHEDULER, 0, policy, uintptr(unsafe.Pointer(&priority))); errno != 0 {
-			return fmt.Errorf("run where nobody else wants to: %w", errno)
-		}
-	case err != nil:
-		return err
-	case value != 0:
-		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, value); err != nil {
-			return fmt.Errorf("run at nice %d: %w", value, err)
+	switch how {
+	case "":
+	case idly:
+		err = schedule(5, 0) // SCHED_IDLE
+	case first:
+		err = schedule(2, 1) // SCHED_RR
+	default:
+		var value int
+		if value, err = strconv.Atoi(how); err == nil {
+			err = errors.Join(schedule(0, 0), syscall.Setpriority(syscall.PRIO_PROCESS, 0, value))
 		}
 	}
+	if err != nil {
+		return fmt.Errorf("run as %q: %w", how, err)
+	}
 	return syscall.Exec(args[0], args, os.Environ())
+}
+
+// schedule has the thread scheduled by a policy of the kernel.
+func schedule(policy uintptr, priority int32) error {
+	_, _, errno := syscall.Syscall(syscall.SYS_SCHED_SETSCHEDULER, 0, policy, uintptr(unsafe.Pointer(&priority)))
+	if errno != 0 {
+		return os.NewSyscallError("sched_setscheduler", errno)
+	}
+	return nil
 }
 
 // cpuTime returns the CPU time, of user and kernel together, that a process and
