@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/cellway/cellway"
@@ -71,6 +72,7 @@ func TestCellsContainWhatGoesWrong(t *testing.T) {
 	cell := outcome(t, r, "cell", "a cell")
 	near(t, "mean cell", cell.Down.Tenants, 0.1, 1e-9)
 	near(t, "tenant-minutes of a cell", cell.Lost, 0.1*20_000*15, 1e-9)
+	near(t, "load-minutes of a cell", cell.LostLoad, 0.1*15, 1e-9)
 	if cell.Worst.Tenants < 0.1 || cell.Worst.Tenants > 0.13 {
 		t.Errorf("the fullest cell has %v of the tenants, want a little above a tenth", cell.Worst.Tenants)
 	}
@@ -120,11 +122,18 @@ func TestTheGateAndRingZeroContainABadMap(t *testing.T) {
 	near(t, "what passes the gate", gate.Down.Tenants, 0.1, 0.05)
 	soaked := outcome(t, r, "map", "passes the gate and a soak of 0.5 min")
 	near(t, "found after the soak", soaked.Lost, gate.Down.Tenants*20_000*(14.5+0.5/4), 1e-9)
+	// Whoever finds it in the soak is quicker than those who take five minutes.
+	near(t, "found in the soak", outcome(t, r, "map", "passes the gate, caught in ring 0").Lost, gate.Down.Tenants*20_000*10.5/4, 1e-9)
 	cfg := usual()
 	cfg.Detect = 0.25
 	quick, err := Fleet(t.Context(), m, cfg, Run{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, o := range quick.Outcomes {
+		if strings.Contains(o.What, "a soak of") {
+			t.Errorf("a map that is found within the soak has the outcome %q", o.What)
+		}
 	}
 	ring := outcome(t, quick, "map", "passes the gate, caught in ring 0")
 	near(t, "found in ring 0", ring.Lost, gate.Down.Tenants*20_000*10.25/4, 1e-9)
@@ -232,6 +241,11 @@ func TestHeadroomGoesByCapacitiesWhereTheyAreKnown(t *testing.T) {
 
 func TestLoadAndTenantsDifferWhereSomeAreHeavy(t *testing.T) {
 	m, r := drawn(t, 2.5)
+	even, err := DrawModel(t.Context(), tenCells(t), 50_000, 1, 3, Run{Cores: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "mean weight", even.load/50_000, 1, 0.03) // five standard errors
 	if r.Heaviest.Cell.Load <= r.Heaviest.Cell.Tenants {
 		t.Errorf("heaviest cell %+v: with heavy tenants, its load is above its tenants", r.Heaviest.Cell)
 	}

@@ -24,6 +24,8 @@ type Headroom struct {
 	// large as the smallest of those; if none is, for as large as the config's
 	// Utilization says of the heaviest.
 	Known int `json:"known"`
+
+	need float64 // part of the others' room that the load takes
 }
 
 // SetCapacities tells how much load cells can carry, in the unit of the tenants'
@@ -95,7 +97,7 @@ func (r *FleetReport) headroom(m *Model) {
 				h.Utilization = min(1, fullest/h.After)
 			}
 			if load := m.Cells[lost].Load; load > 0 {
-				h.Spare = room / load
+				h.Spare, h.need = room/load, load/room
 			}
 		}
 		if r.Headroom.Cell == "" || h.worse(r.Headroom) {
@@ -105,12 +107,16 @@ func (r *FleetReport) headroom(m *Model) {
 }
 
 // worse reports whether the loss that h is about costs more than that of o. To
-// have nobody to take over is worst.
+// have nobody to take over is worst, then not to fit, then to need more of the
+// room that there is.
 func (h Headroom) worse(o Headroom) bool {
-	if h.Takers == 0 || o.Takers == 0 {
+	switch {
+	case h.Takers == 0 || o.Takers == 0:
 		return o.Takers > 0
+	case h.Fits != o.Fits:
+		return o.Fits
 	}
-	return h.After > o.After
+	return h.need > o.need
 }
 
 // A vessel is a cell that load is poured into.

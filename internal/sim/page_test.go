@@ -82,6 +82,13 @@ func TestBarsAreAsLongAsTheirValues(t *testing.T) {
 	}
 }
 
+func TestLinesRiseWithTheirValues(t *testing.T) {
+	drawn := string(Lines{Lines: []Line{{Name: "one", Values: []float64{0, 1, 4}}}, End: "2 s", Unit: "x"}.draw())
+	if !strings.Contains(drawn, `points="0.0,100.00 500.0,75.00 1000.0,0.00 "`) || !strings.Contains(drawn, ">4 x<") || !strings.Contains(drawn, ">2 s<") {
+		t.Errorf("0, 1, 4 are drawn as %s", drawn)
+	}
+}
+
 func TestLongLabelsWrapBetweenWords(t *testing.T) {
 	label := "A shared dependency is lost: database db-3 (cell-012, cell-013, 2 more)"
 	lines := wrapped(label)

@@ -132,6 +132,10 @@ func TestAStormBelowTheCapacityIsArithmetic(t *testing.T) {
 		near(t, "given up without retries", c.Failed, 0.5, 1e-9)
 		near(t, "tries without retries", c.Amplification, 1, 1e-9)
 	}
+	// The last hundredth counts: 1.8, 1.3 and 1.1 times the capacity come before all
+	// succeed again.
+	slow := Storm{Load: 0.9, Outage: 1, Attempts: 2, Backoff: 1, Waste: 0, Seconds: 60}
+	near(t, "minutes of a small excess", slow.play(false).Minutes, 4./60, 1e-9)
 	// Work that is turned away for nothing leaves the whole capacity.
 	free := Storm{Load: 0.5, Outage: 1, Attempts: 2, Backoff: 1, Waste: 0, Seconds: 10}
 	if got := free.serve(5, 3); got != 1 {
@@ -214,6 +218,21 @@ func TestErrorsAreAsLargeAsTheySay(t *testing.T) {
 			t.Errorf("%d tenants, %d trials: %d of %d seeds are within the error, want %d or more", tt.tenants, tt.trials, within, seeds, least)
 		}
 	}
+}
+
+func TestHeadroomIsThatOfTheWorstLoss(t *testing.T) {
+	m := &Model{mapped: 16, load: 16, Cells: []ModelCell{{ID: "a", Load: 9, Tenants: 9}, {ID: "b", Load: 5, Tenants: 5}, {ID: "c", Load: 2, Tenants: 2}}}
+	r := &FleetReport{Config: FleetConfig{Utilization: 0.9}}
+	r.headroom(m)
+	// Cells of ten: b and c have to carry 16 of 20.
+	h := r.Headroom
+	if h.Cell != "a" || h.Takers != 2 || !h.Fits {
+		t.Errorf("headroom %+v, want that of the loss of a", h)
+	}
+	near(t, "fullest before", h.Before, 0.5, 1e-12)
+	near(t, "after", h.After, 0.8, 1e-12)
+	near(t, "fullest may be at", h.Utilization, 1, 1e-12) // 0.9/0.8 would be more than full
+	near(t, "spare", h.Spare, 13./9, 1e-12)
 }
 
 // cells is a map of few cells with what is to be looked at.
