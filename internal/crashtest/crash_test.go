@@ -71,6 +71,7 @@ func TestKilledControlPlaneLosesNothingAndFailsNoRequest(t *testing.T) {
 		write(func(w *writer) func(context.Context) { return w.overrides(mine) })
 	}
 	write((*writer).drains)
+	write(func(w *writer) func(context.Context) { return w.workers(f.cells[0]) })
 	write(func(w *writer) func(context.Context) { return w.counters(counters) })
 	write(func(w *writer) func(context.Context) { return w.counters(counters) })
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -309,4 +310,82 @@ func (w *writer) counters(tenants []cellway.TenantID) func(context.Context) {
 			return told{c.Revision, c.ChangeID}, err
 		})
 	}
+}
+
+// workers makes and changes the list of workers of a cell, which nobody else does.
+func (w *writer) workers(id cellway.CellID) func(context.Context) {
+	var b belief
+	weights := map[string]int{}
+	cl := w.fleet.api
+	return func(ctx context.Context) {
+		if !w.hold("the list of workers of cell "+string(id), &b, func() (belief, error) {
+			l, err := cl.Workers(ctx, id)
+			is := map[string]int{}
+			for _, one := range l.Workers {
+				is[one.ID] = *one.Weight
+			}
+			return belief{l.Revision, fmt.Sprint(is)}, err
+		}) {
+			return
+		}
+		const list = 3
+		name, next := fmt.Sprintf("w%d", list+w.rng.IntN(5)), maps.Clone(weights)
+		weight, there := weights[name]
+		subject, at := fmt.Sprintf("cell/%s/workers/%s", id, name), cellway.Revision(0)
+		var act string
+		var ask func(client.Write) (api.CellWorkersChange, error)
+		switch {
+		case b.revision == 0:
+			act, subject = "workers.set", fmt.Sprintf("cell/%s/workers", id)
+			var in api.WorkersSettings
+			in.Size = 2
+			next = map[string]int{}
+			for i := range list {
+				next[fmt.Sprintf("w%d", i)] = 1
+				in.Workers = append(in.Workers, aWorker(fmt.Sprintf("w%d", i)))
+			}
+			ask = func(write client.Write) (api.CellWorkersChange, error) { return cl.PutWorkers(ctx, id, in, write) }
+		case w.rng.IntN(40) == 0:
+			act, subject, at, next = "workers.delete", fmt.Sprintf("cell/%s/workers", id), b.revision, map[string]int{}
+			ask = func(write client.Write) (api.CellWorkersChange, error) { return cl.DeleteWorkers(ctx, id, write) }
+		case !there:
+			act, next[name] = "workers.put", 1
+			ask = func(write client.Write) (api.CellWorkersChange, error) {
+				return cl.PutWorker(ctx, id, name, aWorker(name).WorkerSettings, write)
+			}
+		case weight == 0 && w.rng.IntN(2) == 0:
+			act, next[name] = "workers.undrain", 1
+			ask = func(write client.Write) (api.CellWorkersChange, error) {
+				return cl.UndrainWorker(ctx, id, name, 0, write)
+			}
+		case weight == 0:
+			act, at = "workers.remove", b.revision
+			delete(next, name)
+			ask = func(write client.Write) (api.CellWorkersChange, error) { return cl.RemoveWorker(ctx, id, name, write) }
+		default:
+			act, next[name] = "workers.drain", 0
+			ask = func(write client.Write) (api.CellWorkersChange, error) { return cl.DrainWorker(ctx, id, name, write) }
+		}
+		o := w.do(ctx, act, subject, at, func(n uint64, write client.Write) (told, error) {
+			write.Reason = reason(n)
+			ch, err := ask(write)
+			return told{revision: ch.Revision}, err
+		})
+		value := fmt.Sprint(next)
+		if act == "workers.delete" {
+			value = ""
+		}
+		b.learn(o, value)
+		if act == "workers.delete" && o.took() {
+			b.revision = 0
+		}
+		if o.took() {
+			weights = next
+		}
+	}
+}
+
+// aWorker is one whose endpoint follows from its name.
+func aWorker(name string) api.Worker {
+	return api.Worker{ID: name, WorkerSettings: api.WorkerSettings{Endpoint: "http://" + name + ".example:80"}}
 }
