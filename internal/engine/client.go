@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,9 +158,7 @@ func (c *client) serve(first action) {
 	}()
 	defer func() {
 		if p := recover(); p != nil {
-			if p != http.ErrAbortHandler {
-				c.srv.cfg.Log.Error("panic while serving a client", "panic", p, "stack", string(debug.Stack()))
-			}
+			c.srv.logPanic(p)
 			c.destroy()
 		}
 	}()
@@ -433,6 +430,11 @@ func (c *client) rest(since int64) {
 	if c.rested.Load() {
 		return
 	}
+	defer func() {
+		if p := recover(); p != nil { // others' time is looked after on the same goroutine
+			c.srv.logPanic(p)
+		}
+	}()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rested.Store(true) // from here on a call that begins wakes it, or has begun

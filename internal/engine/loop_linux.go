@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"net/http"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -402,25 +400,35 @@ func (l *loop) event(ev *syscall.EpollEvent) {
 func (l *loop) guard(c *client, f func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p != http.ErrAbortHandler {
-				l.srv.cfg.Log.Error("panic while serving a client", "panic", p, "stack", string(debug.Stack()))
-			}
-			if k := c.call; k != nil {
-				if ln := k.flight.l; ln != nil {
-					k.leaveGate()
-					ln.call, ln.left = nil, nil
-					ln.conn.Close()
-					k.leaveEndpoint()
-					k.flight = flight{}
-				}
-				l.srv.stepper.DropCall(k)
-			}
-			c.pending = false
-			l.work = new(scratch) // nobody knows what state it is in
-			c.destroy()
+			l.broken(c, p)
 		}
 	}()
 	f()
+}
+
+// broken ends the connection of a client whose handler has panicked.
+func (l *loop) broken(c *client, p any) {
+	l.srv.logPanic(p)
+	k := c.call
+	defer func() {
+		if p := recover(); p != nil { // this time in DropCall
+			l.srv.logPanic(p)
+		}
+		c.pending = false
+		l.work = new(scratch) // nobody knows what state it is in
+		c.destroy()
+	}()
+	if k == nil {
+		return
+	}
+	if ln := k.flight.l; ln != nil {
+		k.leaveGate()
+		ln.call, ln.left = nil, nil
+		ln.conn.Close()
+		k.leaveEndpoint()
+		k.flight = flight{}
+	}
+	l.srv.stepper.DropCall(k)
 }
 
 // end closes what is left: connections to cells that carry nothing.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,10 @@ type rig struct {
 	choose  func(*http.Request) cellway.CellID
 	handle  http.HandlerFunc // instead of Forward, if set
 	call    func(c *Call, req *http.Request, o *Options)
+	ended   func(*Report) // is told of each report, if set
+	refused func(Reason)  // is told of each refusal of the own path, if set
+	dropped func(*Call)   // is told of each call that was dropped, if set
+	onState atomic.Pointer[func(http.ConnState)]
 
 	mu      sync.Mutex
 	reports []Report
@@ -60,12 +65,20 @@ func newRig(t *testing.T, n *memnet.Net, cfg Config) *rig {
 		go s.Serve(k.Listen(l))
 		return r
 	}
-	own := NewServer(ServerConfig{Handler: r, Checker: k, Loops: loops})
+	own := NewServer(ServerConfig{Handler: r, Checker: k, Loops: loops, State: r.state})
 	var serving sync.WaitGroup
 	serving.Go(func() { own.Serve(Movable(l)) })
 	serving.Go(func() { s.Serve(own.HTTP2()) })
 	t.Cleanup(func() { own.Close(); s.Close(); serving.Wait() })
 	return r
+}
+
+// state is told of connections of the own path that begin and end to be idle.
+func (r *rig) state(_ net.Conn, s http.ConnState) bool {
+	if f := r.onState.Load(); f != nil {
+		(*f)(s)
+	}
+	return true
 }
 
 // ownPath says which way HTTP/1 takes: see TestMain.
@@ -134,7 +147,11 @@ func (r *rig) ResumeCall(c *Call, rep *Report) {
 	r.finishCall(c, rep)
 }
 
-func (r *rig) DropCall(*Call) {}
+func (r *rig) DropCall(c *Call) {
+	if r.dropped != nil {
+		r.dropped(c)
+	}
+}
 
 // prepare finds out where a call goes.
 func (r *rig) prepare(c *Call) (*http.Request, *Pool, *Options) {
@@ -171,6 +188,9 @@ func (r *rig) finishCall(c *Call, rep *Report) {
 	r.mu.Lock()
 	r.reports = append(r.reports, *rep)
 	r.mu.Unlock()
+	if r.ended != nil {
+		r.ended(rep)
+	}
 	if rep.Code != "" && !rep.HeadSent && rep.Code != ClientGone {
 		c.Header().Set("X-Code", string(rep.Code))
 		c.Answer(rep.Status, nil)
@@ -178,6 +198,9 @@ func (r *rig) finishCall(c *Call, rep *Report) {
 }
 
 func (r *rig) RefuseCall(c *Call, reason Reason) {
+	if r.refused != nil {
+		r.refused(reason)
+	}
 	h := c.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
@@ -234,6 +257,9 @@ func (r *rig) finish(w http.ResponseWriter, rep Report) {
 	r.mu.Lock()
 	r.reports = append(r.reports, rep)
 	r.mu.Unlock()
+	if r.ended != nil {
+		r.ended(&rep)
+	}
 	if rep.Code != "" && !rep.HeadSent {
 		h := w.Header()
 		h.Set("X-Code", string(rep.Code))

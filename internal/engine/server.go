@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -214,6 +215,13 @@ func (s *Server) forget(c *client) {
 	if s.openLocked() == 0 && s.gone != nil {
 		close(s.gone)
 		s.gone = nil
+	}
+}
+
+// logPanic says that somebody has panicked, unless it was only to break a call off.
+func (s *Server) logPanic(p any) {
+	if p != http.ErrAbortHandler {
+		s.cfg.Log.Error("panic while serving a client", "panic", p, "stack", string(debug.Stack()))
 	}
 }
 

@@ -257,6 +257,12 @@ func (c *client) ask(now, since int64) (next time.Duration) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil { // it is asked no more
+			c.srv.logPanic(p)
+			c.patient, next = nil, time.Hour
+		}
+	}()
 	p := c.patient
 	if s, at := c.stage(); s != atCell || at != since || p == nil || c.cause != nil || c.link == nil {
 		return time.Hour

@@ -48,7 +48,9 @@ type transfer struct {
 	rep  Report
 	kind kind
 
-	outside bool // the place among the cell's requests is given back
+	outside bool           // the place among the cell's requests is given back
+	resp    *http.Response // the answer, if there is one
+	whole   bool           // all was done that there was to do
 
 	ctx    context.Context // ends with the client, the watch, the caller, or us
 	cancel context.CancelCauseFunc
@@ -133,6 +135,7 @@ func (t *transfer) run() {
 	if t.kind == grpc {
 		silence = limits.Idle // a stream may be silent for its own reasons
 	}
+	t.watch.log = t.pool.all.cfg.Log
 	t.watch.start(limits, silence, t.o.Patience, t.cancel)
 	defer t.watch.stop()
 	if t.hasBody {
@@ -150,17 +153,26 @@ func (t *transfer) run() {
 		t.unblock()
 	})
 
-	resp := t.reach()
-	if resp != nil {
-		t.take(resp)
+	defer t.end(letGo, unblocked)
+	if t.resp = t.reach(); t.resp != nil {
+		t.take(t.resp)
 	}
+	t.whole = true
+}
 
-	if !letGo() {
+// end ends what has begun, also if somebody has panicked in between. letGo keeps
+// unblock from being called; if it can't, unblocked is closed when that is over.
+func (t *transfer) end(letGo func() bool, unblocked <-chan struct{}) {
+	if !t.whole {
+		t.cancel(errDone) // so that nobody waits for the client
+		<-unblocked
+		t.silence()
+	} else if !letGo() {
 		<-unblocked // w is not to be touched when the handler has returned
 	}
 	t.cancel(errDone) // before the body is closed: over HTTP/2 that waits
-	if resp != nil {
-		resp.Body.Close()
+	if t.resp != nil {
+		t.resp.Body.Close()
 	}
 	t.releaseBody()
 	if t.endp != nil {

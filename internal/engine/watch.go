@@ -2,6 +2,9 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +33,7 @@ const (
 // later than the shortest limit, so that progress costs two stores and no
 // timer is reset for it.
 type watch struct {
+	log    *slog.Logger
 	limits *Timeouts
 	body   time.Duration // the longest silence of the client in mid-body
 	end    func(cause error)
@@ -136,6 +140,14 @@ func (w *watch) ask(waited time.Duration) (next time.Duration, on bool) {
 	}
 	w.asking.Lock()
 	defer w.asking.Unlock()
+	defer func() {
+		if p := recover(); p != nil { // it is asked no more
+			if p != http.ErrAbortHandler {
+				w.log.Error("panic while asking for patience", "panic", p, "stack", string(debug.Stack()))
+			}
+			w.patient, next, on = nil, endless(-1), true
+		}
+	}()
 	switch p := w.patient; {
 	case w.stopped.Load():
 		return 0, false
