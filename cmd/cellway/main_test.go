@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 	path := commands(t) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	for store, files := range map[string][]string{
 		"memory": glob(t, "testdata/*.txtar"),
-		"sqlite": {"testdata/access.txtar", "testdata/backup.txtar", "testdata/control.txtar", "testdata/tenant.txtar", "testdata/up.txtar"},
+		"sqlite": {"testdata/access.txtar", "testdata/backup.txtar", "testdata/control.txtar", "testdata/tenant.txtar", "testdata/up.txtar", "testdata/workers.txtar"},
 	} {
 		t.Run(store, func(t *testing.T) {
 			testscript.Run(t, testscript.Params{
