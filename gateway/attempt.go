@@ -14,6 +14,7 @@ type attempt struct {
 	worker  *worker
 	began   int64 // by the cell's clock; so is deadline
 	asked   bool  // whether to leave it for another one
+	later   int64 // when to ask, as there was nobody else to ask; 0 for the usual time
 	settled bool  // what came of it was taken in
 	paid    bool  // it is a retry, and was paid for
 	full    bool  // a worker has all that it may, as its limits or itself said
@@ -67,7 +68,7 @@ func (x *exchange) send(at int, probe bool) {
 	w := x.dealt.workers[at]
 	x.worker = w
 	x.try = hand.Try{Member: &w.Member, N: x.call.Start(), Probe: probe}
-	x.settled, x.asked, x.began = false, false, gw.cell.Now()
+	x.settled, x.asked, x.later, x.began = false, false, 0, gw.cell.Now()
 	x.options = engine.Options{
 		Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody,
 		Patience: x, Once: true,
@@ -88,7 +89,7 @@ func (x *exchange) send(at int, probe bool) {
 func (x *exchange) Limit() time.Duration {
 	if !x.asked && x.in.Short() {
 		if at := x.call.SoftLimit(x.try.N, x.began); at != 0 {
-			return time.Duration(at - x.began)
+			return time.Duration(min(max(at, x.later), x.deadline) - x.began)
 		}
 	}
 	return time.Duration(x.deadline - x.began)
@@ -105,8 +106,12 @@ func (x *exchange) GiveUp() bool {
 	if now >= x.deadline {
 		return true
 	}
+	if x.in.Short() && !x.other() {
+		x.later = now + max(now-x.began, int64(time.Millisecond)) // somebody may be back by then
+		return false
+	}
 	x.asked = true
-	return x.in.Short() && x.other() && x.call.MayFollow(x.try.N, true, now)
+	return x.in.Short() && x.call.MayFollow(x.try.N, true, now)
 }
 
 // other reports whether there is another member to ask, as far as is known.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -92,5 +93,34 @@ func TestSlowAnswerIsWaitedForWhereNobodyElseIsThere(t *testing.T) {
 		if res := r.get("acme"); res.status != 200 || res.took > 2*time.Second {
 			t.Errorf("answer %d after %v", res.status, res.took)
 		}
+	})
+}
+
+// One that comes back meanwhile is asked: an attempt that hangs is not waited for to the
+// end because there was nobody else when it began to be late.
+func TestMemberThatComesBackTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 6, 2, func(c *Config) { c.Probe = Probe{Path: "/healthz", Interval: time.Second, Rise: 1, Fall: 1} })
+		for range 60 { // so that it is known what is usual
+			r.get("acme")
+		}
+		hand := r.hand("acme")
+		r.kill(hand[1].id)
+		time.Sleep(5 * time.Second)
+		for _, m := range hand {
+			m.set(func(w http.ResponseWriter, req *http.Request) {
+				if m == hand[0] && req.URL.Path != "/healthz" {
+					hang(w, req)
+					return
+				}
+				fine(10*time.Millisecond)(w, req)
+			})
+		}
+		time.AfterFunc(time.Second, func() { r.start(hand[1]) })
+		res := r.get("acme")
+		if res.status != 200 || res.took < time.Second || res.took > 8*time.Second {
+			t.Errorf("answer %d %s after %v", res.status, res.code, res.took)
+		}
+		t.Logf("answered after %v", res.took)
 	})
 }
