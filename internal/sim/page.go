@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 )
 
 // A Page is a report as one document of its own: it loads nothing, runs no
@@ -36,8 +37,11 @@ func WritePage(w io.Writer, p Page) error {
 	return nil
 }
 
+// joined keeps a percentage in one line.
+func joined(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
+
 // page has its style within, for light and dark, wide and narrow.
-var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"joined": joined}).Parse(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -90,18 +94,18 @@ polyline { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
 <body>
 <main>
 <h1>{{.Title}}</h1>
-<p>{{.Lead}}</p>
-<ul class="facts">{{range .Facts}}<li>{{.}}</li>{{end}}</ul>
+<p>{{joined .Lead}}</p>
+<ul class="facts">{{range .Facts}}<li>{{joined .}}</li>{{end}}</ul>
 {{range .Sections}}<section>
 <h2>{{.Title}}</h2>
-{{with .Text}}<p>{{.}}</p>
+{{with .Text}}<p>{{joined .}}</p>
 {{end}}{{.Plotted}}
 <div class="wide" tabindex="0" role="region" aria-label="{{.Title}}"><table{{if .Many}} class="many"{{end}}>
 <thead><tr>{{range .Head}}<th scope="col">{{.}}</th>{{end}}</tr></thead>
 <tbody>{{$head := .Head}}{{range .Rows}}<tr>{{range $i, $cell := .}}<td data-head="{{index $head $i}}">{{$cell}}</td>{{end}}</tr>
 {{end}}</tbody>
 </table></div>
-{{with .Note}}<p class="note">{{.}}</p>
+{{with .Note}}<p class="note">{{joined .}}</p>
 {{end}}</section>
 {{end}}{{with .Made}}<footer>{{.}}</footer>
 {{end}}</main>
