@@ -122,7 +122,7 @@ func schedule(policy uintptr, priority int32) error {
 func cpuTime(pid int) (sum time.Duration, err error) {
 	all := []int{pid}
 	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err == nil {
-		for _, field := range strings.Fields(string(text)) {
+		for field := range strings.FieldsSeq(string(text)) {
 			child, err := strconv.Atoi(field)
 			if err != nil {
 				return 0, fmt.Errorf("children of process %d: %w", pid, err)
