@@ -23,6 +23,7 @@ type attempt struct {
 	to    *endpoint
 	n     int  // counted from 0
 	probe bool // of a member that was set aside
+	alone bool // there was nobody else to ask when it began
 
 	started int64
 	soft    int64           // when it is left for another attempt, if there can be one; 0 for never
@@ -48,6 +49,7 @@ type attempt struct {
 // hand.
 func (c *call) newAttempt(at int, probe bool) *attempt {
 	a := &attempt{c: c, to: c.dealt.endpoints[at], n: c.Start(), probe: probe}
+	a.alone = !c.Other(func(at int) bool { return !c.dealt.endpoints[at].shut.Load() })
 	a.ctx, a.cancel = context.WithCancelCause(c.req.Context())
 	return a
 }
@@ -67,7 +69,9 @@ func (a *attempt) run() {
 	t, req := a.c.t, a.c.req
 	a.to.Enter()
 	a.started = t.cell.Now()
-	a.soft = a.c.SoftLimit(a.n, a.started)
+	if !a.alone {
+		a.soft = a.c.SoftLimit(a.n, a.started)
+	}
 
 	ctx := httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.gotConn, WroteHeaders: a.wroteHeaders})
 	body, err := bodyOf(req, a.n == 0)
@@ -209,6 +213,9 @@ func (a *attempt) finish(resp *http.Response, err error) {
 		}
 		a.err = err
 		a.outcome = a.judgeError(err, conn, cut)
+		if a.outcome == hand.Unsent {
+			a.to.shut.Store(true)
+		}
 		if a.outcome == hand.Silent {
 			a.to.silent(conn)
 		}
@@ -216,6 +223,9 @@ func (a *attempt) finish(resp *http.Response, err error) {
 		return
 	}
 	a.to.spoke(conn)
+	if a.to.shut.Load() { // which is rare
+		a.to.shut.Store(false)
+	}
 	resp.Request = a.c.req
 	a.outcome = hand.OutcomeOf(resp.StatusCode, resp.Header.Get(HandHeader) != "")
 	a.resp = resp

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cellway/cellway/shuffle/hand"
 )
@@ -12,7 +13,8 @@ import (
 // tenants.
 type endpoint struct {
 	hand.Member
-	url *url.URL
+	url  *url.URL
+	shut atomic.Bool // it could not be reached, when that was last tried
 
 	mu       sync.Mutex
 	suspects map[net.Conn]int
