@@ -110,12 +110,13 @@ func (e *endpoint) reach(ctx context.Context, network string) (net.Conn, error) 
 		if end, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
 			try, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(len(addrs)-i))
 		}
-		e.pool.all.makeRoom()
+		e.pool.all.reserve(ctx)
 		c, err := e.cfg.Dial(try, network, a.String())
 		cancel()
 		if err == nil {
 			return newCellConn(newSocket(c), e), nil
 		}
+		e.pool.all.conns.Add(-1)
 		errs = errors.Join(errs, err)
 		if ctx.Err() != nil {
 			break
@@ -193,11 +194,11 @@ type cellConn struct {
 	cut   atomic.Bool  // the cell takes nothing more
 }
 
+// newCellConn returns c as a connection to e that reserve has counted.
 func newCellConn(c net.Conn, e *endpoint) *cellConn {
 	cc := &cellConn{Conn: c, buffers: e.buffers, of: e}
 	cc.start.Store(-1)
 	e.conns.Add(1)
-	e.pool.all.conns.Add(1)
 	return cc
 }
 

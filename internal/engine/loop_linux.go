@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -239,6 +240,18 @@ func (s *Server) wakeLoops() {
 	defer s.mu.Unlock()
 	for _, l := range s.loops {
 		l.post(func() {})
+	}
+}
+
+// settle waits until the loop has done what was asked of it before. No loop may wait
+// for another one.
+func (l *loop) settle(ctx context.Context) {
+	settled := make(chan struct{})
+	l.post(func() { close(settled) })
+	select {
+	case <-settled:
+	case <-l.done:
+	case <-ctx.Done():
 	}
 }
 

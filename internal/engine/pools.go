@@ -18,7 +18,7 @@ type Pools struct {
 	names   *names
 	buffers buffers
 	conns   atomic.Int64 // connections to all cells, those that are idle included
-	room    sync.Mutex   // held by whoever closes idle ones
+	room    sync.Mutex   // held by whoever closes idle ones for another
 
 	cells atomic.Pointer[map[cellway.CellID]*Pool] // read by requests
 
@@ -114,30 +114,59 @@ func (p *Pools) addressesChanged(host string) {
 	}
 }
 
-// makeRoom closes idle connections if there are as many as there may be: those
-// of the endpoint that seems to have most of them.
-func (p *Pools) makeRoom() {
-	most := int64(p.cfg.MaxConns)
-	if most == 0 || p.conns.Load() < most {
+// reserve counts a connection that is about to be opened. If there are as many as there
+// may be, it first closes idle ones, those in loops too. There are never more, then,
+// than there may be, or than there are requests under way.
+func (p *Pools) reserve(ctx context.Context) {
+	if p.tryReserve() {
 		return
 	}
 	p.room.Lock()
 	defer p.room.Unlock()
-	if p.conns.Load() < most {
-		return // others have
+	var tried []*endpoint
+	for rounds := 0; !p.tryReserve(); {
+		if e := p.mostIdle(tried); e != nil {
+			tried = append(tried, e)
+			e.closeIdle()
+			for _, l := range p.allLoops() {
+				l.settle(ctx)
+			}
+			continue
+		}
+		if rounds++; len(tried) == 0 || rounds == 3 {
+			p.conns.Add(1) // what is under way keeps its own
+			return
+		}
+		tried = tried[:0] // others may have taken what was there, and have left since
 	}
-	var by *endpoint
+}
+
+// tryReserve counts a connection if there may be one more.
+func (p *Pools) tryReserve() bool {
+	most := int64(p.cfg.MaxConns)
+	for {
+		n := p.conns.Load()
+		if most > 0 && n >= most {
+			return false
+		}
+		if p.conns.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// mostIdle returns the endpoint that seems to have most idle connections, apart from
+// some, or nil.
+func (p *Pools) mostIdle(apart []*endpoint) (by *endpoint) {
 	idle := int64(0)
 	for _, pool := range *p.cells.Load() {
 		for _, e := range *pool.endpoints.Load() {
-			if n := e.conns.Load() - e.active.Load(); n > idle {
+			if n := e.conns.Load() - e.active.Load(); n > idle && !slices.Contains(apart, e) {
 				by, idle = e, n
 			}
 		}
 	}
-	if by != nil {
-		by.closeIdle()
-	}
+	return by
 }
 
 // addLoop takes in that a loop has connections to cells, and dropLoop that it has
