@@ -280,6 +280,7 @@ func (l *loop) run() {
 			}
 			l.asleep.Store(false)
 		}
+		l.dropUnasked(events[:n])
 		if n > 0 && l.joined.Load() {
 			l.takePosts()
 		}
@@ -311,6 +312,17 @@ func (l *loop) run() {
 				l.srv.tellLooping()
 			}
 			next = l.now.Add(time.Second)
+		}
+	}
+}
+
+// dropUnasked closes links that carry nothing and have something to say, before any
+// request is sent over one of them: it would be taken for the answer.
+func (l *loop) dropUnasked(events []syscall.EpollEvent) {
+	for i := range events {
+		ev := &events[i]
+		if s := &l.slots[ev.Fd]; s.l != nil && s.l.call == nil && s.gen == uint32(ev.Pad) {
+			l.answered(s.l, ev.Events)
 		}
 	}
 }

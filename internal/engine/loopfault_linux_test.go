@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -292,4 +293,33 @@ func TestLoopEndsCallOfClientThatIsGone(t *testing.T) {
 		}
 		f.wantClients(0)
 	}
+}
+
+// What a cell sends over a link that carries nothing is never taken for the answer to
+// a request that comes at the same moment.
+func TestLoopTakesNothingUnaskedForAnAnswer(t *testing.T) {
+	f := newLoopRig(t, 1, Config{}, nil)
+	var conns atomic.Pointer[net.TCPConn]
+	f.use(f.pathCell(func(c net.Conn, req *http.Request) bool {
+		conns.Store(c.(*net.TCPConn))
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown")
+		return true
+	}))
+	c := f.joined()
+	busy := f.joined()
+	for range 30 {
+		c.send(get("/do"))
+		c.want(200, "own")
+		// The loop is kept busy, so that it hears of both at once.
+		hold := make(chan struct{})
+		f.s.loops[0].post(func() { <-hold })
+		c.send(get("/next"))
+		time.Sleep(time.Millisecond)
+		io.WriteString(conns.Load(), "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+		time.Sleep(5 * time.Millisecond)
+		close(hold)
+		c.want(200, "/next")
+	}
+	busy.Close()
+	f.wantNothing()
 }
