@@ -119,9 +119,11 @@ func (a *app) simShow(report any, p sim.Page, html string) error {
 		}
 		for _, s := range p.Sections {
 			fmt.Fprintf(a.out, "\n%s\n", strings.ToUpper(s.Title[:1])+s.Title[1:])
-			t := newTable(s.Head...)
-			t.rows = s.Rows
-			a.print(t)
+			if len(s.Rows) > 0 {
+				t := newTable(s.Head...)
+				t.rows = s.Rows
+				a.print(t)
+			}
 			if s.Note != "" {
 				fmt.Fprintln(a.out, s.Note)
 			}

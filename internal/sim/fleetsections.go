@@ -21,12 +21,12 @@ func (r *FleetReport) Page() Page {
 	c := r.Config
 	p := Page{
 		Title: "What may go wrong in fleet " + r.Name,
-		Lead: fmt.Sprintf("%s tenants in %s cells. The heaviest cell has %s of the load and the fullest %s of the tenants; the heaviest tenant has %s of the load.",
-			whole(r.Tenants), whole(r.Cells), Share(r.Heaviest.Cell.Load), Share(r.Heaviest.Cell.Tenants), Share(r.Heaviest.Tenant)),
+		Lead: fmt.Sprintf("%s in %s. The heaviest cell has %s of the load and the fullest %s of the tenants; the heaviest tenant has %s of the load.",
+			several(r.Tenants, "tenant"), several(r.Cells, "cell"), Share(r.Heaviest.Cell.Load), Share(r.Heaviest.Cell.Tenants), Share(r.Heaviest.Tenant)),
 		Facts: []string{
 			fmt.Sprintf("detected after %s min", Number(c.Detect)), fmt.Sprintf("repaired %s min later", Number(c.Repair)),
-			fmt.Sprintf("hands of %d from %d workers", c.Hand, c.Workers), fmt.Sprintf("waves of %s %%, %s min apart", join(c.Waves), Number(c.Bake)),
-			fmt.Sprintf("%d routers", c.Routers), "heaviest cell at " + Share(c.Utilization), fmt.Sprintf("%d trials", c.Trials), fmt.Sprintf("seed %d", c.Seed),
+			fmt.Sprintf("hands of %d from %s", c.Hand, several(c.Workers, "worker")), fmt.Sprintf("waves of %s %%, %s min apart", join(c.Waves), Number(c.Bake)),
+			several(c.Routers, "router"), "heaviest cell at " + Share(c.Utilization), several(c.Trials, "trial"), fmt.Sprintf("seed %d", c.Seed),
 		},
 	}
 	p.Sections = append(p.Sections, r.summary())
@@ -120,7 +120,7 @@ func (r *FleetReport) sizes() string {
 	case r.Cells:
 		return "Capacities are those of the control plane."
 	default:
-		return fmt.Sprintf("Capacities of %d cells are those of the control plane; the others are taken for as large as the smallest of these.", known)
+		return fmt.Sprintf("Known are the capacities of %s; the others are taken for as large as the smallest of these.", several(known, "cell"))
 	}
 }
 

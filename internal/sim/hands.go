@@ -249,7 +249,7 @@ func (r *HandsReport) Page() Page {
 	p := Page{
 		Title: fmt.Sprintf("When workers change: hands of %d from %s", c.Hand, whole(c.Workers)),
 		Lead:  "How many members of its hand another worker replaces, for a tenant on average. What a tenant has in memory or in a queue there is lost or left behind.",
-		Facts: []string{whole(c.Workers) + " workers", "hands of " + strconv.Itoa(c.Hand), whole(c.Tenants) + " tenants", fmt.Sprintf("seed %d", c.Seed)},
+		Facts: []string{several(c.Workers, "worker"), "hands of " + strconv.Itoa(c.Hand), whole(c.Tenants) + " tenants", fmt.Sprintf("seed %d", c.Seed)},
 	}
 	for i, row := range r.Rows {
 		if i == 0 || r.Rows[i-1].Change != row.Change {

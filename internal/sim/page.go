@@ -100,11 +100,11 @@ polyline { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
 <h2>{{.Title}}</h2>
 {{with .Text}}<p>{{joined .}}</p>
 {{end}}{{.Plotted}}
-<div class="wide" tabindex="0" role="region" aria-label="{{.Title}}"><table{{if .Many}} class="many"{{end}}>
+{{if .Rows}}<div class="wide" tabindex="0" role="region" aria-label="{{.Title}}"><table{{if .Many}} class="many"{{end}}>
 <thead><tr>{{range .Head}}<th scope="col">{{.}}</th>{{end}}</tr></thead>
 <tbody>{{$head := .Head}}{{range .Rows}}<tr>{{range $i, $cell := .}}<td data-head="{{index $head $i}}">{{$cell}}</td>{{end}}</tr>
 {{end}}</tbody>
-</table></div>
+</table></div>{{end}}
 {{with .Note}}<p class="note">{{joined .}}</p>
 {{end}}</section>
 {{end}}{{with .Made}}<footer>{{.}}</footer>

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -304,6 +305,13 @@ func TestClosedCellsTakeNobody(t *testing.T) {
 	}
 	if s := r.room(); len(s.Rows) != 0 || s.Note == "" {
 		t.Errorf("only one is open: %+v, want a note", s)
+	}
+	cfg := usual()
+	cfg.Routers = 1
+	p := played(t, cells(t, open), cfg).Page()
+	text := pageOf(t, p)
+	if !strings.HasPrefix(p.Lead, "4,000 tenants in 1 cell. ") || !strings.Contains(text, "<li>1 router</li>") || strings.Count(text, "<table") != len(p.Sections)-1 {
+		t.Errorf("a fleet of one cell: %q, %d tables of %d sections", p.Lead, strings.Count(text, "<table"), len(p.Sections))
 	}
 }
 

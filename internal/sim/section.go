@@ -88,6 +88,14 @@ func grouped(s string) string {
 
 func whole(n int) string { return grouped(strconv.Itoa(n)) }
 
+// several counts things whose name has no plural but with an s.
+func several(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return whole(n) + " " + what
+}
+
 // name of a worker or tenant of a simulation, by number, as in tenant-00042.
 func name(kind string, i int) string {
 	var room [32]byte

@@ -9,11 +9,11 @@ import (
 func (r *ShuffleReport) Page() Page {
 	c := r.Config
 	p := Page{
-		Title: fmt.Sprintf("Hands of %d from %s workers", c.Hand, whole(c.Workers)),
+		Title: fmt.Sprintf("Hands of %d from %s", c.Hand, several(c.Workers, "worker")),
 		Lead:  fmt.Sprintf("%s tenants share the workers of one cell. Each is dealt a hand; the number of different hands is %s.", whole(c.Tenants), grouped(r.Hands)),
 		Facts: []string{
-			whole(c.Workers) + " workers", "hands of " + strconv.Itoa(c.Hand), whole(c.Tenants) + " tenants",
-			fmt.Sprintf("%d trials", c.Trials), fmt.Sprintf("seed %d", c.Seed),
+			several(c.Workers, "worker"), "hands of " + strconv.Itoa(c.Hand), whole(c.Tenants) + " tenants",
+			several(c.Trials, "trial"), fmt.Sprintf("seed %d", c.Seed),
 		},
 	}
 	if c.Zones > 1 {
