@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -205,6 +207,41 @@ func TestDrawsAreEvenAndEnd(t *testing.T) {
 		}
 		if chi > 50 { // 13 degrees of freedom: p is about 3 in a million
 			t.Errorf("with %d numbers given the hands are uneven: %.0f", taken, chi)
+		}
+	}
+}
+
+// The next free number is found at once, and is the one that is found one by one.
+func TestNextFreeNumberIsFound(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		n := numbers{hands: 2 + r.Uint64N(40), taken: map[uint64]string{}}
+		for range r.Uint64N(n.hands) { // one is free
+			n.taken[r.Uint64N(n.hands)] = "t"
+		}
+		n.runs = runsOf(n.taken)
+		for from := range n.hands {
+			want := from
+			for !n.free(want) {
+				want = (want + 1) % n.hands
+			}
+			if got := n.next(from); got != want {
+				t.Fatalf("of %d numbers %v are taken; the next from %d on is %d, want %d", n.hands, n.runs, from, got, want)
+			}
+		}
+	}
+}
+
+// A tenant without a number, where nearly all are given.
+func BenchmarkLastFreeNumber(b *testing.B) {
+	n := numbers{hands: 85_344, taken: map[uint64]string{}}
+	for i := range n.hands - 1 {
+		n.taken[i] = "t"
+	}
+	n.runs = runsOf(n.taken)
+	for i := 0; b.Loop(); i++ {
+		if got, _ := n.of(context.Background(), strconv.Itoa(i)); got != n.hands-1 {
+			b.Fatal(got)
 		}
 	}
 }

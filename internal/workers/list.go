@@ -126,9 +126,9 @@ func (l List) Check() (shuffle.Dealer, error) {
 	return deal.Dealer(hands)
 }
 
-// Check returns the snapshot of cfg's workers, and their endpoints by id. The error wraps [cellway.ErrInvalid] if a worker has no
-// endpoint, or that of another, or its id, and if [shuffle.NewSnapshot] refuses
-// cfg.
+// Check returns the snapshot of cfg's workers, and their endpoints by id. The error
+// wraps [cellway.ErrInvalid] if a worker has no endpoint, or that of another, or its
+// id, and if [shuffle.NewSnapshot] refuses cfg.
 func Check(cfg shuffle.Config, endpoints map[string]string) (*shuffle.Snapshot, map[string]*url.URL, error) {
 	urls := make(map[string]*url.URL, len(cfg.Workers))
 	taken := make(map[string]string, len(cfg.Workers))

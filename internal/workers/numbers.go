@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -59,6 +60,7 @@ func (d Deal) designed(design shuffle.Design, seated []shuffle.Worker, cfg shuff
 	if uint64(len(n.taken)) >= n.hands {
 		return nil, invalid("all %d hands have their tenants, and none is left for anybody without a number; leave one free, or take more workers", n.hands)
 	}
+	n.runs = runsOf(n.taken)
 	s, err := shuffle.NewSeated(design, seated, n.of)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cellway.ErrInvalid, err)
@@ -74,6 +76,7 @@ type numbers struct {
 	hands uint64
 	own   map[string]uint64
 	taken map[uint64]string // by whom
+	runs  []run             // of those that are taken
 }
 
 // draws is how many numbers a tenant draws, before it takes the next free one.
@@ -100,14 +103,36 @@ func (n *numbers) of(_ context.Context, tenant string) (uint64, error) {
 			return number, nil
 		}
 	}
-	number := draw(draws)
-	for !n.free(number) { // one is
-		number = (number + 1) % n.hands
-	}
-	return number, nil
+	return n.next(draw(draws)), nil
 }
 
 func (n *numbers) free(number uint64) bool {
 	_, taken := n.taken[number]
 	return !taken
+}
+
+// next returns the first free number from that one on, around the end. Who makes up
+// names of tenants must not have a gateway go through a hundred thousand numbers for
+// each.
+func (n *numbers) next(number uint64) uint64 {
+	for !n.free(number) { // twice at most, as one is free
+		i, _ := slices.BinarySearchFunc(n.runs, number, func(r run, number uint64) int { return cmp.Compare(r.last, number) })
+		number = (n.runs[i].last + 1) % n.hands
+	}
+	return number
+}
+
+// A run is of numbers one after the other that are all taken.
+type run struct{ first, last uint64 }
+
+// runsOf returns the runs of taken numbers, in order.
+func runsOf(taken map[uint64]string) (runs []run) {
+	for _, number := range slices.Sorted(maps.Keys(taken)) {
+		if n := len(runs); n > 0 && runs[n-1].last+1 == number {
+			runs[n-1].last = number
+		} else {
+			runs = append(runs, run{number, number})
+		}
+	}
+	return runs
 }
