@@ -85,7 +85,7 @@ func (s *Server) getWorkers(q *request) (*answer, error) {
 }
 
 func (s *Server) putWorkers(q *request) (*answer, error) {
-	id, in := q.cell(), body[api.WorkersSettings](q)
+	id, in := q.cell(), bodyAtMost[api.WorkersSettings](q, workers.MaxList, decodeStrictly)
 	at, call := q.revision(), q.call(q.reason())
 	if err := q.done(); err != nil {
 		return nil, err

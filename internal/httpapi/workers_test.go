@@ -242,3 +242,26 @@ func TestListTravelsWithAllItsFields(t *testing.T) {
 		t.Errorf("%s\nis not\n%s", got, want)
 	}
 }
+
+// A list may be as long as gateways read it, which is more than other bodies.
+func TestLongListIsTaken(t *testing.T) {
+	s, _ := newServer(t)
+	fleetOf(t, s, 1)
+	in := workersIn(0)
+	in.Deal, in.Size, in.Numbers = "quadruples", 4, map[string]uint64{}
+	for i := range 128 { // 85,344 hands
+		w := api.Worker{ID: fmt.Sprintf("w%d", i), WorkerSettings: workerIn(i)}
+		w.Seat = new(i)
+		in.Workers = append(in.Workers, w)
+	}
+	for i := range 80_000 {
+		in.Numbers[fmt.Sprintf("tenant-%d", i)] = uint64(i)
+	}
+	var got api.CellWorkersChange
+	must(t, s, &got, "PUT", "/v1/cells/cell-001/workers", in, create...)
+	if len(got.Numbers) != 80_000 {
+		t.Errorf("%d numbers", len(got.Numbers))
+	}
+	in.Workers[0].Zone = strings.Repeat("z", workers.MaxList)
+	refused(t, s, http.StatusRequestEntityTooLarge, api.CodeBodyTooLarge, "PUT", "/v1/cells/cell-001/workers", in, matching(got.Revision)...)
+}
