@@ -368,8 +368,8 @@ func (b *answerBody) space() []byte {
 	m := *b.mem
 	switch b.mode {
 	case modeSized:
-		if int64(len(m)) > b.left {
-			m = m[:b.left]
+		if int64(len(m)) > b.left+1 { // one more, to see whether there is more than there should be
+			m = m[:b.left+1]
 		}
 		return m
 	case modeEnchunk:
@@ -384,6 +384,10 @@ func (b *answerBody) took(n int) (more bool) {
 	m := *b.mem
 	switch b.mode {
 	case modeSized, modeToClose:
+		if b.mode == modeSized && int64(n) > b.left {
+			b.n = n - int(b.left)
+			n = int(b.left)
+		}
 		m = m[:n]
 		k.rep.BytesOut += int64(n)
 		if b.mode == modeSized {

@@ -17,7 +17,8 @@ type link struct {
 	sock *socket // set once a loop has had it
 	loop *loop   // that has it, or nil
 	call *Call   // which the loop waits for over it
-	fin  bool    // the cell sends no more than there is
+	fin  bool    // the cell sends no more than there is, or more than it should
+	more bool    // the loop's last read has left something, perhaps
 	left []byte  // what of the call's request could not be sent at once
 }
 

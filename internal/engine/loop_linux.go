@@ -280,10 +280,10 @@ func (l *loop) run() {
 			}
 			l.asleep.Store(false)
 		}
-		l.dropUnasked(events[:n])
 		if n > 0 && l.joined.Load() {
 			l.takePosts()
 		}
+		l.dropUnasked(events[:n])
 		for i := range n {
 			l.event(&events[i])
 		}

@@ -323,3 +323,47 @@ func TestLoopTakesNothingUnaskedForAnAnswer(t *testing.T) {
 	busy.Close()
 	f.wantNothing()
 }
+
+// What a cell sends behind an answer is never taken for the next one, wherever the
+// answer ends in the loop's buffers.
+func TestLoopTakesNothingBehindAnAnswerForTheNext(t *testing.T) {
+	const stray = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+	answer := func(size int, chunked bool) string {
+		body := strings.Repeat("x", size)
+		if chunked {
+			return fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body)
+		}
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, body)
+	}
+	f := newLoopRig(t, 1, Config{}, nil)
+	var next atomic.Pointer[string]
+	f.use(f.pathCell(func(c net.Conn, req *http.Request) bool {
+		c.(*net.TCPConn).SetNoDelay(false)
+		io.WriteString(c, *next.Load()+stray)
+		return true
+	}))
+	c := f.joined()
+	for _, chunked := range []bool{false, true} {
+		room := largeBuffer - replyRoom
+		sizes := []int{0, 1, 10_000, 40_000, 100_000}
+		for _, whole := range []int{room, room + largeBuffer, room + 2*largeBuffer} {
+			n := whole
+			for len(answer(n, chunked)) > whole {
+				n--
+			}
+			sizes = append(sizes, n-1, n, n+1) // n ends where a buffer does
+		}
+		for _, n := range sizes {
+			a := answer(n, chunked)
+			next.Store(&a)
+			c.send(get("/do"))
+			c.want(200, strings.Repeat("x", n))
+			c.send(get("/next"))
+			c.want(200, "/next")
+			if t.Failed() {
+				t.Fatalf("an answer of %d bytes, chunked %v", n, chunked)
+			}
+		}
+	}
+	f.wantNothing()
+}

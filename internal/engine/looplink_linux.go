@@ -173,6 +173,7 @@ func (l *loop) step(k *Call, ln *link) {
 		}
 		space := b.space()
 		n, err := readDescriptor(ln.fd, space)
+		ln.more = n == len(space)
 		switch {
 		case n > 0:
 			if b.took(n) && n < len(space) && !ln.fin && len(k.c.stuck) == 0 {
@@ -201,6 +202,7 @@ func (l *loop) readHead(k *Call, ln *link) bool {
 	for r := &k.reply; ; {
 		space := r.space()
 		n, err := readDescriptor(ln.fd, space)
+		ln.more = n == len(space)
 		switch {
 		case n > 0:
 			if r.took(n) {
@@ -247,6 +249,11 @@ func (l *loop) finish(k *Call, ln *link) {
 	c := k.c
 	ln.call = nil
 	k.flight = flight{}
+	if ln.more { // the poller has told of all that there was, and would not again
+		var one [1]byte
+		_, err := readDescriptor(ln.fd, one[:])
+		ln.fin = ln.fin || err != errAgain
+	}
 	k.release(ln)
 	ln.left = nil
 	k.leaveEndpoint()
