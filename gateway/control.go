@@ -96,7 +96,8 @@ func NewControl(cfg ControlConfig) (*Control, error) {
 	}
 	c.cfg = cfg
 	c.begin("", front.Span(cfg.Every, 2*time.Second), cfg.Log)
-	c.ask = c.look
+	c.keeper.path, c.ask = cfg.Keep, c.look
+	c.form = func(*Workers) any { return c.canon } // with its serial
 	if err := c.load(); err != nil {
 		c.log.Error("starting without the kept list of workers", slog.Any("error", err))
 	}
@@ -192,11 +193,6 @@ func (c *Control) fetch(ctx context.Context, u *url.URL) (*Workers, error) {
 		return nil, nil
 	}
 	c.now, c.canon = s, canon
-	if c.cfg.Keep != "" {
-		if err := keepFile(c.cfg.Keep, append(bytes.Clone(canon), '\n')); err != nil {
-			c.log.ErrorContext(ctx, "serving on without a kept list of workers", slog.Any("error", err))
-		}
-	}
 	return w, nil
 }
 

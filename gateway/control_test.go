@@ -271,6 +271,39 @@ func TestControlStartsFromWhatItKept(t *testing.T) {
 	})
 }
 
+// A disk that was full for a while has the list as soon as it can, also if that
+// does not change for months: a restart may find nobody to ask.
+func TestListIsKeptAsSoonAsItCanBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHeadquarters(t, "control")
+		dir := filepath.Join(t.TempDir(), "later")
+		keep := filepath.Join(dir, "kept.json")
+		h.list("control", "7.5", moved)
+		c, err := NewControl(h.config(keep))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &phone{}
+		p.set(nil, "10.0.0.1")
+		names, err := NewNames(NamesConfig{Name: "workers", Port: 8080, Size: 1, Resolver: p, Keep: filepath.Join(dir, "names.json")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running(t, c)
+		running(t, names)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		later(time.Minute)
+		if again, err := NewControl(h.config(keep)); err != nil || again.Current() == nil || !same(again.Current(), c.Current()) {
+			t.Errorf("the next start has %v of the control plane's list, %v", ids(again.Current()), err)
+		}
+		if again, err := NewNames(names.cfg); err != nil || again.Current() == nil || !same(again.Current(), names.Current()) {
+			t.Errorf("the next start has %v of the names, %v", ids(again.Current()), err)
+		}
+	})
+}
+
 // One address of several is enough, and that which answered is asked first.
 func TestControlAsksTheNextAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,10 +15,11 @@ import (
 // starts with nobody to ask starts from there.
 type keeper struct {
 	path string // "" for none
+	owed []byte // what is still to be written, as that has failed
 }
 
 // load returns the list, or nil if there is none.
-func (k keeper) load() (*Workers, error) {
+func (k *keeper) load() (*Workers, error) {
 	if k.path == "" {
 		return nil, nil
 	}
@@ -36,20 +37,33 @@ func (k keeper) load() (*Workers, error) {
 	return w, nil
 }
 
-// save writes w in place of what is there, or leaves that whole. Only its owner
-// may read it, for the salt.
-func (k keeper) save(w *Workers) error {
+// save writes what v is in JSON in place of what is there, or leaves that whole. Only
+// its owner may read it, for the salt. If it fails, [keeper.retry] tries again.
+func (k *keeper) save(v any) error {
 	if k.path == "" {
 		return nil
 	}
-	b, err := json.Marshal(w)
-	if err == nil {
-		err = keepFile(k.path, append(b, '\n'))
-	}
+	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("keep the list of workers: %w", err)
 	}
-	return nil
+	k.owed = append(b, '\n')
+	_, err = k.retry()
+	return err
+}
+
+// retry writes what save could not: a list that stays in use for months would
+// otherwise be lost with the first restart, since a disk was full for a minute. It
+// reports whether there was something to write.
+func (k *keeper) retry() (owed bool, err error) {
+	if k.owed == nil {
+		return false, nil
+	}
+	if err := keepFile(k.path, k.owed); err != nil {
+		return true, fmt.Errorf("keep the list of workers: %w", err)
+	}
+	k.owed = nil
+	return true, nil
 }
 
 // keepFile writes b in place of what is there, or leaves that whole. Only its owner

@@ -17,6 +17,7 @@ type poll struct {
 	every  time.Duration
 	log    *slog.Logger
 	ask    func(ctx context.Context) (*Workers, error) // nil, nil: nothing new
+	form   func(w *Workers) any                        // what is kept of a list, in JSON; nil: the list
 }
 
 // begin loads what is kept on disk. That it can't be read is no reason not to
@@ -25,7 +26,7 @@ func (p *poll) begin(path string, every time.Duration, log *slog.Logger) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	p.keeper, p.every, p.log = keeper{path}, front.Span(every, 10*time.Second), log
+	p.keeper, p.every, p.log = keeper{path: path}, front.Span(every, 10*time.Second), log
 	w, err := p.keeper.load()
 	if err != nil {
 		log.Error("starting without the kept list of workers", slog.Any("error", err))
@@ -54,8 +55,11 @@ func (p *poll) Run(ctx context.Context) error {
 	}
 }
 
-// turn asks once.
+// turn asks once, after it has kept what could not be kept before.
 func (p *poll) turn(ctx context.Context) {
+	if owed, err := p.keeper.retry(); owed && err == nil {
+		p.log.InfoContext(ctx, "list of workers is kept again")
+	}
 	w, err := p.ask(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -73,7 +77,11 @@ func (p *poll) turn(ctx context.Context) {
 	}
 	p.put(w)
 	p.log.InfoContext(ctx, "list of workers in use", slog.String("version", w.Version()))
-	if err := p.keeper.save(w); err != nil {
-		p.log.ErrorContext(ctx, "serving on without a kept list of workers", slog.Any("error", err))
+	var kept any = w
+	if p.form != nil {
+		kept = p.form(w)
+	}
+	if err := p.keeper.save(kept); err != nil {
+		p.log.ErrorContext(ctx, "serving on without a kept list of workers; trying again", slog.Any("error", err))
 	}
 }
