@@ -493,6 +493,7 @@ func (k *Call) passInterim(e *endpoint) error {
 	k.body.interim.Lock()
 	defer k.body.interim.Unlock()
 	if _, err := k.write(k.out, atWrite); err != nil {
+		k.c.cut(errClientReset) // unless it was cut, which is why
 		return err
 	}
 	k.c.enter(atCell, k.c.srv.now())

@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // A flight is how far a loop has come with forwarding a call.
 type flight struct {
 	stage   flightStage
@@ -86,6 +88,9 @@ func (k *Call) sendLeft(l *link) (end func()) {
 		default:
 			l.conn.SetWriteDeadline(past) // nobody waits for it
 			<-done
+			if l.left == nil { // it had gone out by then, and the link goes on
+				l.conn.SetWriteDeadline(time.Time{})
+			}
 		}
 	}
 }
