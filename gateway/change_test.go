@@ -141,7 +141,7 @@ func TestLooksBackAsLongAsANewHandHasNotAnswered(t *testing.T) {
 		fresh := []*mill{}
 		for i := range 4 {
 			m := r.add(fmt.Sprintf("x%02d", i), "a", 10+i)
-			m.server.Close() // not up yet
+			m.stop() // not up yet
 			fresh = append(fresh, m)
 		}
 		r.relist()

@@ -31,7 +31,7 @@ func TestContained(t *testing.T) {
 		for _, m := range r.mills {
 			m.set(forTenant("poison", func(w http.ResponseWriter, req *http.Request) {
 				reset(w, req)
-				m.server.Close()
+				m.stop()
 				time.AfterFunc(time.Minute, func() { r.start(m) })
 			}, fine(10*time.Millisecond)))
 			m.hits.Store(0)
@@ -166,7 +166,7 @@ func TestBudgeted(t *testing.T) {
 				}
 				for _, m := range r.mills {
 					if do == nil {
-						m.server.Close()
+						m.stop()
 					} else {
 						m.set(do)
 					}

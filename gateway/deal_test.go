@@ -41,7 +41,7 @@ func (r *rig) poisonFor(tenant string) {
 	for _, m := range r.mills {
 		m.set(forTenant(tenant, func(w http.ResponseWriter, req *http.Request) {
 			reset(w, req)
-			m.server.Close()
+			m.stop()
 			time.AfterFunc(time.Minute, func() { r.start(m) })
 		}, fine(10*time.Millisecond)))
 	}

@@ -24,8 +24,8 @@ type ledger struct {
 func (l *ledger) enter(r *rig, rng *rand.Rand) {
 	behave := []http.HandlerFunc{fine(time.Millisecond), fine(5 * time.Millisecond), fine(400 * time.Millisecond), status(500),
 		status(503, "Retry-After", "1"), status(421, "X-Cell-Hand", "another"), status(429, "Retry-After", "1"), reset, hang}
-	for _, m := range r.mills {
-		do := behave[rng.IntN(len(behave))]
+	for _, id := range r.ids { // not by the map, whose order differs each time
+		m, do := r.mills[id], behave[rng.IntN(len(behave))]
 		m.set(func(w http.ResponseWriter, req *http.Request) {
 			if req.URL.Path == "/orders" {
 				l.note(req.Header.Get("X-Tenant-Id"), m.id)
@@ -98,7 +98,7 @@ func TestNoTenantEverLeavesItsHand(t *testing.T) {
 							r.kill(r.ids[rng.IntN(len(r.ids))])
 						case 1:
 							m := r.mills[r.ids[rng.IntN(len(r.ids))]]
-							m.server.Close()
+							m.stop()
 							r.start(m)
 						}
 						for range 12 {
@@ -172,7 +172,7 @@ func TestLookbackEndsInTime(t *testing.T) {
 		r.list.Workers = nil
 		for i := range 2 {
 			m := r.add(fmt.Sprint("x", i), string(rune('a'+i)), 10+i)
-			m.server.Close() // it never comes up
+			m.stop() // it never comes up
 		}
 		fresh := slices.Clone(r.list.Workers)
 		// The former workers stay in the list, in nobody's hand but by chance: as an

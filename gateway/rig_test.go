@@ -45,7 +45,7 @@ type mill struct {
 	id, zone, addr string
 	do             atomic.Pointer[http.HandlerFunc]
 	hits           atomic.Int64
-	server         *http.Server
+	server         atomic.Pointer[http.Server]
 
 	mu   sync.Mutex
 	seen []seen
@@ -65,6 +65,9 @@ func (m *mill) saw() []seen {
 }
 
 func (m *mill) set(h http.HandlerFunc) { m.do.Store(&h) }
+
+// stop ends m until it is started again.
+func (m *mill) stop() { m.server.Load().Close() }
 
 func (m *mill) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.hits.Add(1)
@@ -215,7 +218,7 @@ func newRigOf(t testing.TB, list listed, fill func(*rig), change func(*Config)) 
 		}
 		gw.Close()
 		for _, m := range r.mills {
-			m.server.Close()
+			m.stop()
 		}
 		synctest.Wait()
 	})
@@ -243,16 +246,16 @@ func (r *rig) add(id, zone string, n int) *mill {
 
 // start has m listen.
 func (r *rig) start(m *mill) {
-	m.server = &http.Server{Handler: m, Protocols: new(http.Protocols)}
-	m.server.Protocols.SetHTTP1(true)
-	m.server.Protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: m, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	m.server.Store(server)
 	l := r.net.Listen(m.addr)
-	server := m.server
 	go func() { server.Serve(l) }()
 }
 
 // kill ends m, so that nothing connects to it.
-func (r *rig) kill(id string) { r.mills[id].server.Close() }
+func (r *rig) kill(id string) { r.mills[id].stop() }
 
 // workers returns the list as it is now.
 func (r *rig) workers() *Workers {
