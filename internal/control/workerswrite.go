@@ -119,10 +119,12 @@ func (s *Service) UndrainWorker(ctx context.Context, call Call, id cellway.CellI
 			return fmt.Errorf("worker %s of cell %s is not drained; its weight is %d, and an undrain to %d would change it: %w", worker, id, has, weight, cellway.ErrInvalid)
 		case has > 0:
 			return nil
-		case weight == 0:
-			weight = max(now.Drained[worker], 1)
 		}
-		now.Workers[i].Weight = &weight
+		gets := weight // weight stays as it is: this may run again
+		if gets == 0 {
+			gets = max(now.Drained[worker], 1)
+		}
+		now.Workers[i].Weight = &gets
 		return nil
 	})
 }
@@ -271,8 +273,8 @@ func (w *work) retireWorkers(id cellway.CellID) error {
 	return w.dropWorkers(l)
 }
 
-// Bounds of a list, so that what is kept can be read by every gateway.
-const maxSalt = 4096 // bytes
+// maxSalt is the size in bytes of the longest salt: that of gateways' files.
+const maxSalt = 4096
 
 // validate holds a list to the rules of gateways, and its names to those of
 // records.
