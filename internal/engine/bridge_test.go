@@ -420,7 +420,10 @@ func TestBridgeTellsWhyNothingConnects(t *testing.T) {
 	r.use(c.serve(silent, echoProto))
 	postProto(t, r, "x", "HTTP/2.0")
 	out.Store(true)
-	(*r.pools.Cell("cell-a").endpoints.Load())[0].closeIdle()
+	eventually(t, "its connections are closed", func() bool {
+		(*r.pools.Cell("cell-a").endpoints.Load())[0].closeIdle()
+		return r.pools.conns.Load() == 0
+	})
 	if status, code, _ := r.get(r.client(false), "/"); code != cellway.CellUnreachable {
 		t.Errorf("%d %s %v", status, code, r.last().Err)
 	}
