@@ -148,7 +148,11 @@ func workersTable(l api.CellWorkers) *table {
 			row = append(row, orDash(w.Zone))
 		}
 		if seats {
-			row = append(row, strconv.Itoa(*w.Seat))
+			seat := "" // of a list that a newer control plane may have
+			if w.Seat != nil {
+				seat = strconv.Itoa(*w.Seat)
+			}
+			row = append(row, orDash(seat))
 		}
 		t.row(append(row, w.Endpoint)...)
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/strictjson"
 	"github.com/cellway/cellway/internal/workers"
 	"github.com/spf13/cobra"
 )
@@ -35,13 +34,8 @@ type workersFile struct {
 // readWorkers reads a list, and holds it to the rules of gateways before anybody is
 // asked anything.
 func readWorkers(text []byte, id cellway.CellID) (f workersFile, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	if err := strictjson.Decode(text, &f); err != nil {
 		return f, fmt.Errorf("it is no list of workers in JSON: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return f, errors.New("there is more after the end of the list; remove it")
 	}
 	if f.Cell != "" && f.Cell != id {
 		return f, fmt.Errorf("it is the list of cell %s; take \"cell\" and \"revision\" out of it if cell %s is to have the same", f.Cell, id)

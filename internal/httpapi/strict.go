@@ -41,8 +41,8 @@ func decodeBody(text []byte, v any, newer bool) error {
 	}
 	if err := dec.Decode(v); err != nil {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			if e.Field != "" {
-				return fmt.Errorf("field %q takes no %s", e.Field, e.Value)
+			if field := strictjson.Field(e); field != "" {
+				return fmt.Errorf("field %q takes no %s", field, e.Value)
 			}
 			return strictjson.Say(err)
 		}

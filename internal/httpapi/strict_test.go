@@ -29,6 +29,8 @@ func TestBodiesThatTwoReadersWouldReadDifferentlyAreRefused(t *testing.T) {
 		"less than nothing":  {"POST", "/v1/routers/r1", `{"fleet":"shop","cells":[{"cell":"cell-001","requests":-1}]}`, "below 0"},
 		"no time at all":     {"POST", "/v1/routers/r1", `{"fleet":"shop","interval_ms":-5}`, "below 0"},
 		"a number too large": {"POST", "/v1/cells/cell-001/drain", `{"admit":300}`, `field "admit" takes no number 300`},
+		"a text for a size":  {"PUT", "/v1/cells/cell-001/workers", `{"size":"2"}`, `field "size" takes no string`},
+		"a text for weight":  {"PUT", "/v1/cells/cell-001/workers", `{"size":2,"workers":[{"id":"w1","weight":"1"}]}`, `field "workers.weight" takes no string`},
 		"a huge number":      {"PUT", "/v1/tenants/beta", `{"weights":{"rps":1e999}}`, `takes no number 1e999`},
 		"no number":          {"PUT", "/v1/tenants/beta", `{"weights":{"rps":NaN}}`, `invalid character 'N'`},
 		"no UTF-8":           {"PUT", "/v1/tenants/beta", "{\"tier\":\"\xff\"}", "not UTF-8"},

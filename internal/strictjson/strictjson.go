@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -56,8 +57,8 @@ func line(text []byte, offset int64) int {
 func Say(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		where := ""
-		if e.Field != "" {
-			where = fmt.Sprintf("%q: ", e.Field)
+		if field := Field(e); field != "" {
+			where = fmt.Sprintf("%q: ", field)
 		}
 		return fmt.Errorf("%s%s does not belong there, but %s", where, found(e.Value), wanted(e.Type))
 	}
@@ -70,6 +71,18 @@ func Say(err error) error {
 		return errors.New(text)
 	}
 	return err
+}
+
+// Field returns the path of the field that e is about, as whoever wrote the JSON
+// knows it: without the names of embedded types, which package json puts into it. ""
+// is the value itself.
+func Field(e *json.UnmarshalTypeError) string {
+	steps := strings.Split(e.Field, ".")
+	name := steps[len(steps)-1] // where the value stands, so it is no embedded type
+	path := slices.DeleteFunc(steps[:len(steps)-1], func(step string) bool {
+		return step != "" && 'A' <= step[0] && step[0] <= 'Z' // our names are lowercase
+	})
+	return strings.Join(append(path, name), ".")
 }
 
 // found says what package json calls so.

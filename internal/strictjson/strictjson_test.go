@@ -9,7 +9,14 @@ import (
 	"testing"
 )
 
+// A Place is embedded in a note.
+type Place struct {
+	Row  int     `json:"row"`
+	Near []Place `json:"near"`
+}
+
 type note struct {
+	Place
 	Name   string             `json:"name"`
 	Count  *int               `json:"count"`
 	Seen   uint64             `json:"seen"`
@@ -47,6 +54,8 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		`{"lines": true}`:                `line 1: "lines": true or false does not belong there, but a list in brackets`,
 		`{"inner": 1}`:                   `line 1: "inner": a number does not belong there, but an object in braces`,
 		`{"inner": {"A": "x"}}`:          `line 1: "inner.A": a text does not belong there, but a whole number`,
+		`{"row": "1"}`:                   `line 1: "row": a text does not belong there, but a whole number`,
+		`{"near": [{"row": "1"}]}`:       `line 1: "near.row": a text does not belong there, but a whole number`,
 		`{"addr": 5}`:                    `line 1: "addr": a number does not belong there, but a text in quotes`,
 		`[]`:                             `line 1: a list does not belong there, but an object in braces`,
 		`{"others": {"acme": {"r": 1}}}`: `line 1: "others": an object does not belong there, but a number`,
