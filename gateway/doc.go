@@ -15,8 +15,8 @@
 //
 // A [Workers] is one list: what hands are dealt from, with an endpoint for each
 // worker. Lists come from a [Source]: a [File], the [Names] of a name service, a
-// [URL], or a [Control] plane. Membership is not health: a worker that crashes stays in the list, hence
-// in its hands, until somebody takes it out or gives it weight 0.
+// [URL], or a [Control] plane. Membership is not health: a worker that crashes stays
+// in the list, hence in its hands, until somebody takes it out or gives it weight 0.
 //
 // A list also says how hands are dealt: see [Deal]. All gateways of a cell that have
 // the same list deal the same hands, by whichever method.

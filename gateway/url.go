@@ -41,8 +41,7 @@ type URLConfig struct {
 	Log *slog.Logger
 }
 
-// A URL is a [Source] that asks a server of HTTP. Only
-// [NewURL] makes useful ones.
+// A URL is a [Source] that asks a server of HTTP. Only [NewURL] makes useful ones.
 type URL struct {
 	poll
 	cfg  URLConfig

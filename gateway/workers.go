@@ -46,8 +46,8 @@ func ofList(l workers.List) (*Workers, error) {
 }
 
 // NewWorkers returns a list of the workers of cfg, with their endpoints by id, dealt
-// by [HRW1]. The error wraps [cellway.ErrInvalid] if one has no endpoint, or that of another, or
-// its id, and if [shuffle.NewSnapshot] refuses cfg.
+// by [HRW1]. The error wraps [cellway.ErrInvalid] if one has no endpoint, or that of
+// another, or its id, and if [shuffle.NewSnapshot] refuses cfg.
 func NewWorkers(cfg shuffle.Config, endpoints map[string]string) (*Workers, error) {
 	hands, urls, err := workers.Check(cfg, endpoints)
 	if err != nil {

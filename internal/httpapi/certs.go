@@ -28,8 +28,9 @@ type CertRule struct {
 //	cn:alice  admin
 //	dns:gateway.cell-001.example.com  cell  cell-001
 //
-// A third word binds a router, or a cell, to ids, as those of a token. Blank lines and what follows a # are skipped. The first rule that matches a
-// certificate counts.
+// A third word binds a router, or a cell, to ids, as those of a token. Blank lines
+// and what follows a # are skipped. The first rule that matches a certificate
+// counts.
 func ParseCertRules(text []byte) ([]CertRule, error) {
 	var rules []CertRule
 	lines := bufio.NewScanner(bytes.NewReader(text))
