@@ -14,6 +14,9 @@
 // request's time begins when it was due, not when it was sent. What the router's
 // process holds, in memory and descriptors, is read before, during and after.
 //
+// In the same rounds the same faults are played with nginx in front, if it is here:
+// what they cost there, they cost the machine.
+//
 // Last, so many clients' connections are opened and left idle, and what each
 // costs the router's process in memory is told, by both servers of HTTP/1, in
 // cleartext and over TLS.

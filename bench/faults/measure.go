@@ -97,7 +97,7 @@ func (m *meter) rounds(ctx context.Context, stderr io.Writer) ([]verdict, error)
 		for i, f := range m.plan.faults {
 			one, err := m.play(ctx, f)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", f.name, err)
+				return m.verdicts(trials, beside), fmt.Errorf("%s: %w", f.name, err)
 			}
 			trials[i] = append(trials[i], one)
 			if m.plan.peer == "" || f.front != frontPlain {
@@ -105,7 +105,7 @@ func (m *meter) rounds(ctx context.Context, stderr io.Writer) ([]verdict, error)
 			}
 			f.front = frontPeer
 			if one, err = m.play(ctx, f); err != nil {
-				return nil, fmt.Errorf("%s, in front of %s: %w", f.name, nginxName, err)
+				return m.verdicts(trials, beside), fmt.Errorf("%s, in front of %s: %w", f.name, nginxName, err)
 			}
 			beside[i] = append(beside[i], one)
 		}
@@ -113,15 +113,22 @@ func (m *meter) rounds(ctx context.Context, stderr io.Writer) ([]verdict, error)
 			fmt.Fprintf(stderr, "played %d of %d rounds in %v\n", round+1, m.plan.rounds, time.Since(began).Round(time.Second))
 		}
 	}
-	var all []verdict
+	return m.verdicts(trials, beside), nil
+}
+
+// verdicts judges the faults that were played.
+func (m *meter) verdicts(trials, beside [][]trial) (all []verdict) {
 	for i, f := range m.plan.faults {
+		if len(trials[i]) == 0 {
+			continue
+		}
 		v := judge(f, trials[i])
 		if len(beside[i]) > 0 {
 			v.Beside = new(compare(beside[i]))
 		}
 		all = append(all, v)
 	}
-	return all, nil
+	return all
 }
 
 // front returns a router, which it starts if it is the first to ask.

@@ -54,7 +54,7 @@ func newRig(ctx context.Context, group *proc.Group, dir string, router []string,
 	}
 	r := &rig{
 		group: group, dir: dir, self: self, router: router, cells: free[:cells], fourth: "http://" + free[cells], crowds: "http://" + free[cells+1],
-		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
+		client: &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 	for i, addr := range r.cells[:cells-1] {
 		if err := r.child(fmt.Sprintf("cell-%d", i+1), []string{self, "cell", "-listen", addr}, "http://"+addr).Start(ctx); err != nil {
