@@ -160,6 +160,8 @@ func TestControlKeepsTheLastGoodList(t *testing.T) {
 			"hangs":              {hang, "deadline"},
 			"304, not asked for": {status(304), "304"},
 		} {
+			h.set("control", status(500)) // so that the gateway asks for no 304
+			later(15 * time.Second)
 			h.set("control", bad.answer)
 			later(15 * time.Second)
 			since, err := c.Failure()
