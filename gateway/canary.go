@@ -92,7 +92,7 @@ func (x *exchange) serveCanary() {
 	case w == nil:
 		x.answer(WorkerUnknown, "")
 	default:
-		x.dealt = &dealt{st: x.st, workers: []*worker{w}, members: []*hand.Member{&w.Member}, size: 1}
+		x.dealt = &dealt{workers: []*worker{w}, members: []*hand.Member{&w.Member}, size: 1}
 		x.forward(hand.Plan{})
 	}
 }

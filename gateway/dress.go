@@ -108,6 +108,9 @@ var errNoOther = errors.New("no other worker of the hand can be reached")
 // EditAnswer edits the header of the worker's answer.
 func (x *exchange) EditAnswer(status int, h engine.Header) {
 	x.explain(h)
+	if x.st.brief != nil && (status == 101 || status >= 200) {
+		x.st = x.st.brief // no other attempt follows, and the answer may last for days
+	}
 	switch {
 	case status == 101:
 		x.try.Outcome, x.reached = hand.Good, true

@@ -49,6 +49,8 @@ type state struct {
 	workers map[string]*worker // by id
 	ids     []string           // of the workers that take part, in order
 	since   time.Time
+	turn    uint64 // rises by one with each list
+	brief   *state // what is left to say of st when an answer has begun: its version
 }
 
 // A former dealer is one that was in use before, the latest first.
@@ -146,11 +148,12 @@ func (st *state) takesPart(id string) bool {
 // back to. This gateway does not use these any more, but their members may be
 // needed: see [Config.Lookback].
 func (st *state) remember(old *state, now time.Time, lookback time.Duration) {
-	st.version, st.seq = st.dealer.Version(), 1
+	st.version, st.seq, st.turn = st.dealer.Version(), 1, 1
+	st.brief = &state{version: st.version}
 	if old == nil {
 		return
 	}
-	st.seq, st.former = old.seq, old.former
+	st.seq, st.former, st.turn = old.seq, old.former, old.turn+1
 	if old.version != st.version {
 		st.seq++
 		st.former = append([]former{{old.dealer, now.Add(lookback)}}, st.former...)
@@ -159,9 +162,10 @@ func (st *state) remember(old *state, now time.Time, lookback time.Duration) {
 	st.former = st.former[:min(len(st.former), maxVersions-1)]
 }
 
-// A dealt hand is a tenant's, as st deals it.
+// A dealt hand is a tenant's. It does not hold the list that it is from: a tenant that
+// does not come again would hold that for ever.
 type dealt struct {
-	st      *state
+	turn    uint64    // of the state that dealt it
 	workers []*worker // the hand, and behind it those that were in it before
 	members []*hand.Member
 	size    int         // of the hand
@@ -184,7 +188,7 @@ var errNoMember = errors.New("no worker of the hand is in the list")
 // dealtBy returns the hand that was dealt for st, or nil if it is to be dealt.
 func (t *tenant) dealtBy(st *state) *dealt {
 	d := t.dealt.Load()
-	if d == nil || d.st != st || !d.again.IsZero() && time.Now().After(d.again) {
+	if d == nil || d.turn != st.turn || !d.again.IsZero() && time.Now().After(d.again) {
 		return nil
 	}
 	return d
@@ -213,10 +217,10 @@ func (gw *Gateway) dealAnew(t *tenant, st *state) *dealt {
 		ctx, cancel = context.WithTimeout(ctx, dealWait)
 		defer cancel()
 	}
-	d := &dealt{st: st}
+	d := &dealt{turn: st.turn}
 	all, err := st.dealer.DealHand(ctx, nil, t.Name)
 	if err == nil {
-		if d.hold(all); d.size == 0 {
+		if d.hold(st, all); d.size == 0 {
 			err = errNoMember
 		}
 	}
@@ -234,7 +238,7 @@ func (gw *Gateway) dealAnew(t *tenant, st *state) *dealt {
 			d.err = err
 		}
 	}
-	d.lookBack(ctx, t.Name)
+	d.lookBack(ctx, st, t.Name)
 	for _, w := range d.workers {
 		d.members = append(d.members, &w.Member)
 	}
@@ -251,29 +255,29 @@ func (gw *Gateway) logUndealt(tenant string, err error) {
 
 // hold makes the workers of all that are in the list the hand. Those that are drained
 // are passed over, unless all are: a design deals them too.
-func (d *dealt) hold(all []shuffle.Worker) {
+func (d *dealt) hold(st *state, all []shuffle.Worker) {
 	for _, w := range all {
-		if d.st.takesPart(w.ID) {
-			d.add(d.st.workers[w.ID])
+		if st.takesPart(w.ID) {
+			d.add(st.workers[w.ID])
 		}
 	}
 	if len(d.workers) == 0 {
 		for _, w := range all {
-			d.add(d.st.workers[w.ID])
+			d.add(st.workers[w.ID])
 		}
 	}
 	d.size = len(d.workers)
 }
 
 // lookBack adds the members of former hands.
-func (d *dealt) lookBack(ctx context.Context, tenant string) {
-	for _, f := range d.st.former {
+func (d *dealt) lookBack(ctx context.Context, st *state, tenant string) {
+	for _, f := range st.former {
 		all, err := f.dealer.DealHand(ctx, nil, tenant)
 		if err != nil {
 			continue // what was is no reason not to serve
 		}
 		for _, w := range all {
-			if n := len(d.workers); d.st.takesPart(w.ID) && d.size > 0 && d.add(d.st.workers[w.ID]) > n {
+			if n := len(d.workers); st.takesPart(w.ID) && d.size > 0 && d.add(st.workers[w.ID]) > n {
 				d.until = append(d.until, f.until)
 			}
 		}
