@@ -167,3 +167,33 @@ func TestNewConnectionsWithoutALoop(t *testing.T) {
 	}
 	eventually(t, "all are closed", func() bool { return descriptors(t) <= fds })
 }
+
+// Of a crowd so many are taken without a pause, and where nobody waits, the count
+// begins again.
+func TestACrowdIsAcceptedInParts(t *testing.T) {
+	l, _ := burstRig(t, burstMost+2)
+	b := l.(movable).burst
+	taken := func(want int32) {
+		t.Helper()
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if n := b.taken.Load(); n != want {
+			t.Fatalf("%d were taken without a pause, want %d", n, want)
+		}
+	}
+	for i := range int32(burstMost) {
+		taken(i + 1)
+	}
+	taken(1)
+	taken(2)
+	go func() {
+		eventually(t, "somebody waits", func() bool { return b.taken.Load() == 0 })
+		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+			c.Close()
+		}
+	}()
+	taken(1)
+}
