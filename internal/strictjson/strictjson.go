@@ -15,8 +15,9 @@ import (
 )
 
 // Decode reads the one JSON value that text is into what v points to. A field that
-// v does not know, and anything after the value, are errors. They name the line and
-// the field, and what belongs there, in words of whoever wrote text.
+// v does not know, one that stands twice, and anything after the value, are errors:
+// see [Names]. They name the line and the field, and what belongs there, in words of
+// whoever wrote text.
 func Decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -25,6 +26,9 @@ func Decode(text []byte, v any) error {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("line %d: there is more after its end; remove it", line(text, d.InputOffset()))
+	}
+	if at, err := checkNames(text, v, false); err != nil {
+		return fmt.Errorf("line %d: %w", line(text, at), err)
 	}
 	return nil
 }

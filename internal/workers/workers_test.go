@@ -45,6 +45,8 @@ func TestBadListIsRefused(t *testing.T) {
 		`{`:                                     "it ends too early",
 		three + "{}":                            "after its end",
 		`{"size":1,"wrokers":[]}`:               "wrokers",
+		`{"size":2,"Size":1,"workers":[]}`:      `it is written "size"`,
+		`{"numbers":{"acme":0,"acme":1}}`:       `"acme" stands twice`,
 		`{"size":1,"workers":[{}]}`:             "endpoint",
 		`{"size":0,"workers":[]}`:               "size",
 		`{"size":1,"workers":[]}`:               "too few workers",
