@@ -358,6 +358,44 @@ func TestDealerThatFailsLeavesHandsAsTheyWere(t *testing.T) {
 	})
 }
 
+// A dealer that hangs holds up one request of a tenant at a time: it asks again, and
+// the others go by the hand that the tenant has.
+func TestDealerThatHangsHoldsUpOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fails, slow atomic.Bool
+		var asked atomic.Int64
+		r := newRig(t, 6, 2, func(c *Config) {
+			c.Dealer = func(s *shuffle.Snapshot) (shuffle.Dealer, error) { return flaky{s, &fails, &slow, &asked}, nil }
+		})
+		r.get("acme")
+		r.add("x01", "a", 30) // so that it is dealt again
+		slow.Store(true)
+		r.relist()
+		r.get("acme")
+		for range 5 {
+			time.Sleep(dealAgain + time.Millisecond)
+			var all sync.WaitGroup
+			var held atomic.Int64
+			for range 20 {
+				all.Go(func() {
+					switch res := r.get("acme"); {
+					case res.status != 200:
+						t.Errorf("answer %+v", res)
+					case res.took >= dealWait:
+						held.Add(1)
+					}
+				})
+			}
+			if all.Wait(); held.Load() != 1 {
+				t.Errorf("%d of 20 requests waited for the dealer", held.Load())
+			}
+		}
+		if n := asked.Load(); n != 1+2*6 { // each time for the former hand, too
+			t.Errorf("dealers were asked %d times", n)
+		}
+	})
+}
+
 // A gateway that starts while its store is away waits for it.
 func TestGatewayWaitsForItsDealer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -196,15 +196,23 @@ func (t *tenant) dealtBy(st *state) *dealt {
 
 // deal returns the hand of a tenant. If the dealer fails, it is the hand that the
 // tenant had before, as far as it is in the list. The error says why there is none.
+// While one request asks a dealer again that has failed, the tenant's others go by
+// what it said last.
 func (gw *Gateway) deal(t *tenant, st *state) (*dealt, error) {
-	d := t.dealtBy(st)
-	if d == nil {
-		t.dealing.Lock()
-		defer t.dealing.Unlock()
-		if d = t.dealtBy(st); d == nil { // nobody was faster
-			d = gw.dealAnew(t, st)
-			t.dealt.Store(d)
+	if d := t.dealtBy(st); d != nil {
+		return d, d.err
+	}
+	if !t.dealing.TryLock() {
+		if d := t.dealt.Load(); d != nil && d.turn == st.turn {
+			return d, d.err
 		}
+		t.dealing.Lock()
+	}
+	defer t.dealing.Unlock()
+	d := t.dealtBy(st)
+	if d == nil { // nobody was faster
+		d = gw.dealAnew(t, st)
+		t.dealt.Store(d)
 	}
 	return d, d.err
 }
@@ -325,7 +333,9 @@ type Hand struct {
 	Members []HandMember `json:"members"`
 }
 
-// Hand returns the hand of a tenant, or false if there is no list of workers yet.
+// Hand returns the hand of a tenant, or false if there is no list of workers yet or
+// none can be dealt. It asks the dealer of [Config.Dealer], whatever the name, and so
+// may have a registry keep a hand.
 func (gw *Gateway) Hand(id cellway.TenantID) (Hand, bool) {
 	st := gw.state.Load()
 	if st == nil {
