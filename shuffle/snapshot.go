@@ -178,7 +178,7 @@ func (s *Snapshot) fits(k int) error {
 	case k > s.dealt:
 		return fmt.Errorf("%w: it has %d, and the list has %d of weight above 0; make hands smaller, or add workers", ErrTooFew, k, s.dealt)
 	case k > s.most:
-		return fmt.Errorf("%d workers spread evenly over %d zones: %w in the smallest zone, which has %d", k, len(s.zones), ErrTooFew, s.most/len(s.zones))
+		return fmt.Errorf("%d workers spread evenly over %d zones: %w in the smallest zone, which has %d; make hands smaller, or add workers there", k, len(s.zones), ErrTooFew, s.most/len(s.zones))
 	}
 	return nil
 }
