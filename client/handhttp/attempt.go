@@ -23,7 +23,10 @@ type attempt struct {
 	to    *endpoint
 	n     int  // counted from 0
 	probe bool // of a member that was set aside
-	alone bool // there was nobody else to ask when it began
+
+	hand   []*endpoint
+	others uint64 // by place in the hand: those that may be asked instead
+	anyway bool   // in a hand of one, the same may be asked again
 
 	started int64
 	soft    int64           // when it is left for another attempt, if there can be one; 0 for never
@@ -48,8 +51,8 @@ type attempt struct {
 // newAttempt prepares the call's next attempt, to the member at that place in the
 // hand.
 func (c *call) newAttempt(at int, probe bool) *attempt {
-	a := &attempt{c: c, to: c.dealt.endpoints[at], n: c.Start(), probe: probe}
-	a.alone = !c.Other(func(at int) bool { return !c.dealt.endpoints[at].shut.Load() })
+	a := &attempt{c: c, to: c.dealt.endpoints[at], n: c.Start(), probe: probe, hand: c.dealt.endpoints}
+	a.anyway = c.Other(func(at int) bool { a.others |= 1 << at; return false })
 	a.ctx, a.cancel = context.WithCancelCause(c.req.Context())
 	return a
 }
@@ -69,9 +72,7 @@ func (a *attempt) run() {
 	t, req := a.c.t, a.c.req
 	a.to.Enter()
 	a.started = t.cell.Now()
-	if !a.alone {
-		a.soft = a.c.SoftLimit(a.n, a.started)
-	}
+	a.soft = a.c.SoftLimit(a.n, a.started)
 
 	ctx := httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.gotConn, WroteHeaders: a.wroteHeaders})
 	body, err := bodyOf(req, a.n == 0)
@@ -170,6 +171,10 @@ func (a *attempt) fire() {
 		}
 	case connecting && a.c.MayFollow(a.n, false, now):
 		a.cut = ErrConnectTimeout
+	case a.soft != 0 && now >= a.soft && !a.other():
+		a.soft = now + max(now-a.started, int64(time.Millisecond)) // somebody may be back by then
+		a.timer.Reset(time.Duration(a.nextFire(now) - now))
+		return
 	case a.soft != 0 && now >= a.soft && a.c.MayFollow(a.n, a.conn != nil, now):
 		a.cut = ErrTryTimeout
 	default:
@@ -177,6 +182,19 @@ func (a *attempt) fire() {
 		return
 	}
 	a.cancel(a.cut)
+}
+
+// other reports whether there is another member to ask, as far as is known.
+func (a *attempt) other() bool {
+	if a.anyway {
+		return true
+	}
+	for at, e := range a.hand {
+		if a.others&(1<<at) != 0 && !e.shut.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // leave ends an attempt that nobody waits for any more.
