@@ -143,10 +143,10 @@ var lists = map[string]string{
 var setters = map[string]string{"cell": "cellway cell set", "tenant": "cellway tenant set", "fleet": "cellway fleet set"}
 
 // about finds the command that helps with the record that a refusal of the control
-// plane is about, if there is one.
+// plane is about, if there is one and the refusal has not named one itself.
 func about(err error, commands map[string]string, text string) []string {
 	refused, ok := errors.AsType[*client.Error](err)
-	if !ok {
+	if !ok || strings.Contains(refused.Detail, "; ") {
 		return nil
 	}
 	kind, rest, _ := strings.Cut(refused.Detail, " ")
@@ -155,6 +155,9 @@ func about(err error, commands map[string]string, text string) []string {
 		return nil
 	}
 	if id, _, _ := strings.Cut(rest, ":"); strings.HasSuffix(command, " set") && !strings.HasSuffix(kind, ":") {
+		if strings.Contains(id, " ") {
+			return nil // more is told than that it exists, as that it is retired
+		}
 		command += " " + shell.Quote(id)
 	}
 	return []string{command + text}
