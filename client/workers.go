@@ -63,7 +63,8 @@ func (c *Client) RemoveWorker(ctx context.Context, cell cellway.CellID, id strin
 	return out, c.call(ctx, w.record(http.MethodDelete, workerPath(cell, id), nil, &out))
 }
 
-// DrainWorker gives a worker weight 0: it stays in the list, in nobody's hand.
+// DrainWorker gives a worker weight 0: it stays in the list, and is in nobody's hand
+// or, by a design, passed over in those that it sits in.
 func (c *Client) DrainWorker(ctx context.Context, cell cellway.CellID, id string, w Write) (out api.CellWorkersChange, err error) {
 	w.Wait = 0
 	return out, c.call(ctx, w.act(workerPath(cell, id)+"/drain", api.DrainWorker{Reason: w.Reason}, &out))

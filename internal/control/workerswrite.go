@@ -88,8 +88,9 @@ func (s *Service) RemoveWorker(ctx context.Context, call Call, id cellway.CellID
 	})
 }
 
-// DrainWorker gives a worker weight 0: it stays in the list and in nobody's hand.
-// Asking again for what is done does nothing.
+// DrainWorker gives a worker weight 0: it stays in the list, and is in nobody's hand
+// or, by a design, passed over in those that it sits in. Asking again for what is done
+// does nothing.
 func (s *Service) DrainWorker(ctx context.Context, call Call, id cellway.CellID, worker string) (WorkersChange, error) {
 	return s.changeWorker(ctx, call, id, worker, actDrain, func(now *Workers, i int) error {
 		if err := call.at(now.Revision, "the list of workers of cell "+string(id)); err != nil {

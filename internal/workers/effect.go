@@ -8,7 +8,9 @@ import (
 	"github.com/cellway/cellway/shuffle"
 )
 
-// An Effect is what a change of a list does to the hands of tenants.
+// An Effect is what a change of a list does to the hands of tenants. A drained worker
+// of a design, which keeps its seat, counts as gone from a hand, unless all of the hand
+// are drained: gateways pass it over.
 type Effect struct {
 	Tenants int // that were looked at
 	Losing  int // of these: from whose hand a worker goes
@@ -31,6 +33,7 @@ func Compare(before, after shuffle.Dealer, tenants iter.Seq[string]) (e Effect) 
 			was, _ = before.DealHand(ctx, was, tenant)
 		}
 		is, _ = after.DealHand(ctx, is[:0], tenant)
+		was, is = asked(was), asked(is)
 		gone, come := missing(was, is), missing(is, was)
 		if gone > 0 {
 			e.Losing++
@@ -41,6 +44,15 @@ func Compare(before, after shuffle.Dealer, tenants iter.Seq[string]) (e Effect) 
 		e.Most = max(e.Most, gone)
 	}
 	return e
+}
+
+// asked leaves those of a hand that get requests.
+func asked(hand []shuffle.Worker) []shuffle.Worker {
+	drained := func(w shuffle.Worker) bool { return w.Weight == 0 }
+	if !slices.ContainsFunc(hand, func(w shuffle.Worker) bool { return !drained(w) }) {
+		return hand
+	}
+	return slices.DeleteFunc(hand, drained)
 }
 
 // missing counts the workers of a that b lacks.

@@ -113,6 +113,29 @@ func TestCompareCountsWhoLosesAMember(t *testing.T) {
 	}
 }
 
+// A drained worker of a design has its seat, and no requests: tenants lose it.
+func TestCompareCountsDrainedSeatsAsGone(t *testing.T) {
+	l := byFour(8)
+	before := check(t, l)
+	l.Workers = slices.Clone(l.Workers)
+	l.Workers[3].Weight = new(0)
+	const n = 2000
+	// Each worker is in half of the hands.
+	e := Compare(before, check(t, l), names(n))
+	if e.Gaining != 0 || e.Most != 1 || e.Losing < n/2-100 || e.Losing > n/2+100 {
+		t.Errorf("one of eight is drained: %+v", e)
+	}
+	hand := ids(t, before, "acme")
+	for i, w := range l.Workers {
+		if l.Workers[i].Weight = nil; slices.Contains(hand, w.ID) {
+			l.Workers[i].Weight = new(0)
+		}
+	}
+	if e := Compare(before, check(t, l), slices.Values([]string{"acme"})); e != (Effect{Tenants: 1}) {
+		t.Errorf("a hand that is drained whole is asked all the same: %+v", e)
+	}
+}
+
 func TestServedPassesOverWhatANewerControlPlaneAdds(t *testing.T) {
 	served := func(more, list string) string {
 		return `{"cell":"cell-001","serial":"7.3",` + more + `"list":` + list + `}`
