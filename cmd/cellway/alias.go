@@ -47,7 +47,7 @@ func (a *app) aliasCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.sure(func() {
+			if err := a.sure(cmd.Context(), func() {
 				fmt.Fprintf(a.err, "this removes alias %s of %s; requests under that name are told it is gone\n", x.Name, x.Target)
 			}, args[0]); err != nil {
 				return err

@@ -264,7 +264,7 @@ with registered tenants stay as long as these are there.`,
 			} else if err != nil {
 				return err
 			}
-			if err := a.sure(func() {
+			if err := a.sure(cmd.Context(), func() {
 				fmt.Fprintf(a.err, "this retires cell %s for ever:\n", cell.ID)
 				tellCell(cell).write(a.err)
 			}, args[0]); err != nil {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 // sure shows what is about to go and makes certain that it is meant: by --yes,
 // or by typing word at a terminal. Elsewhere it tells the command that does it.
-func (a *app) sure(preview func(), word string) error {
+func (a *app) sure(ctx context.Context, preview func(), word string) error {
 	if a.dryRun || a.yes {
 		return nil
 	}
@@ -27,7 +27,11 @@ func (a *app) sure(preview func(), word string) error {
 	}
 	preview()
 	fmt.Fprintf(a.err, "type %q to go on: ", word)
-	line, err := bufio.NewReader(a.in).ReadString('\n')
+	line, err := a.readLine(ctx)
+	if ctx.Err() != nil {
+		fmt.Fprintln(a.err)
+		return err
+	}
 	if strings.TrimSpace(line) != word || err != nil && line == "" {
 		fmt.Fprintln(a.err, "cellway: that is something else; nothing has changed")
 		return errAsked

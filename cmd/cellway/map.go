@@ -355,7 +355,7 @@ all of that is listed. Nothing is admitted that is drained now.`,
 				if err != nil {
 					return err
 				}
-				if err := a.sure(func() {
+				if err := a.sure(cmd.Context(), func() {
 					fmt.Fprintf(a.err, "this takes %s back to what map %s had", plural(would.Total, "record", "records"), v)
 					fmt.Fprintf(a.err, "; left as they are: %s\n", left(would))
 				}, args[0]); err != nil {

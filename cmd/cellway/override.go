@@ -152,7 +152,7 @@ func (a *app) overrideRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.sure(func() {
+			if err := a.sure(cmd.Context(), func() {
 				fmt.Fprintf(a.err, "this removes the %s of %s: %s, by %s\n", o.Kind, o.Key, o.Reason, o.By)
 			}, args[0]); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"os"
@@ -15,6 +16,12 @@ func readFile(ctx context.Context, name string) ([]byte, error) {
 // readIn is readFile for standard input.
 func (a *app) readIn(ctx context.Context) ([]byte, error) {
 	return endWith(ctx, func() ([]byte, error) { return io.ReadAll(a.in) })
+}
+
+// readLine reads one line of standard input.
+func (a *app) readLine(ctx context.Context) (string, error) {
+	b, err := endWith(ctx, func() ([]byte, error) { return bufio.NewReader(a.in).ReadBytes('\n') })
+	return string(b), err
 }
 
 // endWith returns what read does, or the cause of ctx's end. Then read is left

@@ -18,6 +18,9 @@ func TestReadsEndWithTheCommand(t *testing.T) {
 	if _, err := a.readIn(ctx); !errors.Is(err, why) {
 		t.Errorf("got %v, want the cause", err)
 	}
+	if _, err := a.readLine(ctx); !errors.Is(err, why) {
+		t.Errorf("a line: got %v, want the cause", err)
+	}
 	if _, err := readFile(t.Context(), t.TempDir()+"/none"); err == nil {
 		t.Error("no file, no error")
 	}

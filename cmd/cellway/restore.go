@@ -54,7 +54,7 @@ records of the store: the next version is above every other.`,
 					fmt.Fprintf(a.err, "\nthe store's newest map is %s: what changed between the two is lost to the store, and undone once you confirm; enter it again afterwards\n", s.Restore.Version)
 				}
 			}
-			if err := a.sure(preview, s.Restore.Highest.String()); err != nil {
+			if err := a.sure(cmd.Context(), preview, s.Restore.Highest.String()); err != nil {
 				return err
 			}
 			if a.dryRun {

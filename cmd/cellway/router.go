@@ -153,7 +153,7 @@ func (a *app) routerForget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.sure(func() {
+			if err := a.sure(cmd.Context(), func() {
 				fmt.Fprintf(a.err, "this forgets router %s, which is %s and was heard of %s; if it still runs it reports again\n", r.ID, routerState(r), age(time.Now(), r.LastSeen))
 			}, args[0]); err != nil {
 				return err

@@ -322,7 +322,7 @@ All of them are looked up and shown first; if one does not exist, none is delete
 			if len(tenants) > 1 {
 				word = fmt.Sprintf("delete %d tenants", len(tenants))
 			}
-			if err := a.sure(func() {
+			if err := a.sure(cmd.Context(), func() {
 				fmt.Fprintf(a.err, "this deletes %s:\n", plural(len(tenants), "tenant", "tenants"))
 				t := newTable("tenant", "cell", "tier", "created")
 				for _, x := range tenants {

@@ -209,7 +209,7 @@ func (a *app) tokenDelete() *cobra.Command {
 					text = fmt.Sprintf("%s of %s (%s)", t.ID, t.Name, t.Role)
 				}
 			}
-			if err := a.sure(func() { fmt.Fprintf(a.err, "this ends token %s at once\n", text) }, args[0]); err != nil {
+			if err := a.sure(cmd.Context(), func() { fmt.Fprintf(a.err, "this ends token %s at once\n", text) }, args[0]); err != nil {
 				return err
 			}
 			if err := cl.DeleteToken(cmd.Context(), args[0], client.Write{DryRun: a.dryRun, Reason: a.reason}); err != nil {

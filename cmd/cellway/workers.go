@@ -358,7 +358,7 @@ GET /hands of a gateway shows what is in flight there.`,
 			if err != nil {
 				return a.tooFew(cmd.Context(), cl, args, err)
 			}
-			if err := a.sure(func() {
+			if err := a.sure(cmd.Context(), func() {
 				fmt.Fprintf(a.err, "this takes worker %s out of the list of cell %s:\n", args[1], id)
 				tellGoing(list, args[1]).write(a.err)
 				fmt.Fprintln(a.err, tellEffect(tried.Hands, true))
@@ -408,7 +408,7 @@ from. A list that is made again has another salt, and everybody other hands.`,
 			if err != nil {
 				return err
 			}
-			if err := a.sure(func() {
+			if err := a.sure(cmd.Context(), func() {
 				fmt.Fprintf(a.err, "this takes away the list of %s of cell %s, and its salt:\n", plural(len(list.Workers), "worker", "workers"), id)
 				tellWorkers(list).write(a.err)
 			}, args[0]); err != nil {

@@ -129,7 +129,7 @@ func (a *app) applyWorkers(ctx context.Context, cl *client.Client, id cellway.Ce
 			return err
 		}
 		if h := tried.Hands; len(a.leaves) > 0 || h != nil && h.Losing > h.Tenants/2 {
-			if err := a.sure(func() {
+			if err := a.sure(ctx, func() {
 				a.tellLeaving(a.err)
 				fmt.Fprintln(a.err, tellEffect(tried.Hands, true))
 			}, string(id)); err != nil {
