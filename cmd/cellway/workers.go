@@ -278,7 +278,8 @@ func (a *app) workersDrain() *cobra.Command {
 		Use: "drain CELL WORKER", Short: "take a worker out of all hands, and leave it in the list", Args: exactly("CELL", "WORKER"), ValidArgsFunction: a.completeWorkers(),
 		Long: `Take a worker out of all hands, by weight 0. It gets no new requests, and what is under
 way ends by itself. It stays in the list: undrain gives it its weight, and its tenants,
-again.`,
+again. Where hands are dealt by a design it keeps its seat, and gets requests only of
+tenants whose whole hand is drained.`,
 		Example: "  cellway cell workers drain cell-001 w3 --dry-run\n  cellway cell workers drain cell-001 w3 --reason 'new kernel'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, w, err := a.writer()
