@@ -66,8 +66,9 @@
 //
 // A member that accepts and never answers is left for another one after twice
 // the time in which 99 of 100 answers come, as measured over the cell's members.
-// If there is no budget for another attempt, the first one is left running: to
-// end it would only lose its answer. A connection on which two requests in a row
+// If there is no budget for another attempt, or no other member that can be reached
+// as far as is known, the first one is left running: to end it would only lose its
+// answer. A connection on which two requests in a row
 // timed out is closed, so that HTTP/2 does not use it again.
 //
 // # Poison
