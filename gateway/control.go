@@ -95,9 +95,9 @@ func NewControl(cfg ControlConfig) (*Control, error) {
 		cfg.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	c.cfg = cfg
-	c.begin("", front.Span(cfg.Every, 2*time.Second), cfg.Log)
+	c.begin("", "", front.Span(cfg.Every, 2*time.Second), cfg.Log)
 	c.keeper.path, c.ask = cfg.Keep, c.look
-	c.form = func(*Workers) any { return c.canon } // with its serial
+	c.form = func(*Workers) (any, error) { return c.canon, nil } // with its cell and serial
 	if err := c.load(); err != nil {
 		c.log.Error("starting without the kept list of workers", slog.Any("error", err))
 	}
@@ -113,7 +113,7 @@ func (c *Control) load() error {
 	if c.cfg.Keep == "" {
 		return nil
 	}
-	b, err := regular.Read(c.cfg.Keep, MaxList)
+	b, err := regular.Read(c.cfg.Keep, mostKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

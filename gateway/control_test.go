@@ -306,6 +306,41 @@ func TestListIsKeptAsSoonAsItCanBe(t *testing.T) {
 	})
 }
 
+// Two gateways of a machine that keep their lists in the same file don't start with
+// each other's workers, which may be another cell's. What builds before kept is used.
+func TestKeptListOfAnotherSourceIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keep := filepath.Join(t.TempDir(), "kept.json")
+		p := &phone{}
+		p.set(nil, "10.0.0.1")
+		one := NamesConfig{Name: "workers.cell-001", Port: 8080, Size: 1, Resolver: p, Keep: keep}
+		names, err := NewNames(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running(t, names)
+		two, srv := one, one
+		two.Name, srv.Port = "workers.cell-002", 0
+		for _, cfg := range []NamesConfig{two, srv} {
+			if n, err := NewNames(cfg); err != nil || n.Current() != nil {
+				t.Errorf("%s: it starts with %v, %v", cfg.asked(), ids(n.Current()), err)
+			}
+		}
+		if u, err := NewURL(URLConfig{URL: "http://control/cell-002.json", Keep: keep}); err != nil || u.Current() != nil {
+			t.Errorf("from a URL: %v, %v", ids(u.Current()), err)
+		}
+		if n, err := NewNames(one); err != nil || n.Current() == nil {
+			t.Errorf("of the same name: %v, %v", ids(n.Current()), err)
+		}
+		if err := os.WriteFile(keep, []byte(three), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := NewNames(one); err != nil || len(ids(n.Current())) != 3 {
+			t.Errorf("of a build before: %v, %v", ids(n.Current()), err)
+		}
+	})
+}
+
 // One address of several is enough, and that which answered is asked first.
 func TestControlAsksTheNextAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/regular"
 )
 
@@ -18,19 +19,39 @@ type keeper struct {
 	owed []byte // what is still to be written, as that has failed
 }
 
-// load returns the list, or nil if there is none.
-func (k *keeper) load() (*Workers, error) {
+// mostKept is the size in bytes of the longest file of a kept list, which may say more
+// than what it was read from.
+const mostKept = 2 * MaxList
+
+// A keptList is a list as it is kept, with the source that it is from: the workers of
+// another one may be another cell's. Builds before kept the list alone.
+type keptList struct {
+	From string          `json:"from"`
+	List json.RawMessage `json:"list"`
+}
+
+// load returns the list, or nil if there is none. One that is kept from another
+// source is an error.
+func (k *keeper) load(from string) (*Workers, error) {
 	if k.path == "" {
 		return nil, nil
 	}
-	b, err := regular.Read(k.path, MaxList)
+	b, err := regular.Read(k.path, mostKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the kept list of workers: %w", err)
 	}
-	w, err := ParseWorkers(b)
+	l := keptList{List: b}
+	var with keptList
+	if err := json.Unmarshal(b, &with); err == nil && with.From != "" {
+		l = with
+		if l.From != from {
+			return nil, fmt.Errorf("kept list of workers %s: it is from %s, not from %s; give each gateway a file of its own: %w", k.path, l.From, from, cellway.ErrInvalid)
+		}
+	}
+	w, err := ParseWorkers(l.List)
 	if err != nil {
 		return nil, fmt.Errorf("kept list of workers %s: %w", k.path, err)
 	}

@@ -60,7 +60,8 @@ type NamesConfig struct {
 	ForgetAfter time.Duration
 
 	// Keep is the file that the last good list is kept in, for a start with
-	// nobody to ask. If empty, it is kept in memory only.
+	// nobody to ask. If empty, it is kept in memory only. A list that is kept there
+	// of another name is not used.
 	Keep string
 
 	// Resolver looks names up. If nil, net.DefaultResolver.
@@ -100,12 +101,20 @@ func NewNames(cfg NamesConfig) (*Names, error) {
 	}
 	n := &Names{cfg: cfg, at: make(map[string]string)}
 	n.members.ForgetAfter = front.Span(cfg.ForgetAfter, 2*time.Minute)
-	n.begin(cfg.Keep, cfg.Every, cfg.Log)
+	n.begin(cfg.Keep, cfg.asked(), cfg.Every, cfg.Log)
 	n.ask = n.lookUp
 	if w := n.Current(); w != nil {
 		n.recall(w)
 	}
 	return n, nil
+}
+
+// asked says what is looked up.
+func (cfg *NamesConfig) asked() string {
+	if cfg.Port == 0 {
+		return "the SRV records of " + cfg.Name
+	}
+	return net.JoinHostPort(cfg.Name, strconv.Itoa(int(cfg.Port)))
 }
 
 // recall makes the workers of a kept list members.

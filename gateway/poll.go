@@ -17,17 +17,21 @@ type poll struct {
 	every  time.Duration
 	log    *slog.Logger
 	ask    func(ctx context.Context) (*Workers, error) // nil, nil: nothing new
-	form   func(w *Workers) any                        // what is kept of a list, in JSON; nil: the list
+	form   func(w *Workers) (any, error)               // what is kept of a list, in JSON
 }
 
-// begin loads what is kept on disk. That it can't be read is no reason not to
-// ask, so it is only logged.
-func (p *poll) begin(path string, every time.Duration, log *slog.Logger) {
+// begin loads what is kept on disk of the source that is called from. That it can't be
+// read is no reason not to ask, so it is only logged.
+func (p *poll) begin(path, from string, every time.Duration, log *slog.Logger) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	p.keeper, p.every, p.log = keeper{path: path}, front.Span(every, 10*time.Second), log
-	w, err := p.keeper.load()
+	p.form = func(w *Workers) (any, error) {
+		list, err := w.MarshalJSON()
+		return keptList{from, list}, err
+	}
+	w, err := p.keeper.load(from)
 	if err != nil {
 		log.Error("starting without the kept list of workers", slog.Any("error", err))
 	}
@@ -77,11 +81,11 @@ func (p *poll) turn(ctx context.Context) {
 	}
 	p.put(w)
 	p.log.InfoContext(ctx, "list of workers in use", slog.String("version", w.Version()))
-	var kept any = w
-	if p.form != nil {
-		kept = p.form(w)
+	kept, err := p.form(w)
+	if err == nil {
+		err = p.keeper.save(kept)
 	}
-	if err := p.keeper.save(kept); err != nil {
+	if err != nil {
 		p.log.ErrorContext(ctx, "serving on without a kept list of workers; trying again", slog.Any("error", err))
 	}
 }

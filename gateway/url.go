@@ -27,7 +27,8 @@ type URLConfig struct {
 	Timeout time.Duration
 
 	// Keep is the file that the last good list is kept in, for a start with
-	// nobody to ask. If empty, it is kept in memory only.
+	// nobody to ask. If empty, it is kept in memory only. A list that is kept there
+	// from another URL is not used.
 	Keep string
 
 	// Client asks. If nil, one that follows no redirects, so that a list comes
@@ -66,7 +67,7 @@ func NewURL(cfg URLConfig) (*URL, error) {
 		cfg.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	s := &URL{cfg: cfg}
-	s.begin(cfg.Keep, cfg.Every, cfg.Log)
+	s.begin(cfg.Keep, cfg.URL, cfg.Every, cfg.Log)
 	s.ask = s.fetch
 	return s, nil
 }
