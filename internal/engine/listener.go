@@ -360,8 +360,14 @@ func (k *Checker) answer(w http.ResponseWriter, r *http.Request, reason Reason) 
 }
 
 // answerCleartext returns the answer to a client at addr that began with HTTP
-// where TLS is spoken.
-func (k *Checker) answerCleartext(addr string) []byte {
+// where TLS is spoken, or nil if [CheckerConfig].Answer panics: no goroutine of a
+// server's would catch that.
+func (k *Checker) answerCleartext(addr string) (answer []byte) {
+	defer func() {
+		if recover() != nil {
+			answer = nil
+		}
+	}()
 	return Whole(func(w http.ResponseWriter) {
 		w.Header().Set("Connection", "close")
 		k.answer(w, &http.Request{Method: http.MethodGet, URL: new(url.URL), Proto: "HTTP/1.0", ProtoMajor: 1, Header: http.Header{}, RemoteAddr: addr}, ReasonCleartext)

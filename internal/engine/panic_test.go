@@ -221,3 +221,12 @@ func TestPanicsOfTimersEndNothing(t *testing.T) {
 		eventually(t, "nothing is under way", func() bool { s := pool.Stats(); return s.InFlight == 0 && s.Endpoints[0].InFlight == 0 })
 	}
 }
+
+// Nor does a panic of what answers heads that are refused end the process, where
+// it is not called by a server.
+func TestPanicOfAnAnswerToCleartextEndsNothing(t *testing.T) {
+	k := NewChecker(CheckerConfig{Answer: func(http.ResponseWriter, *http.Request, Reason) { panic(http.ErrAbortHandler) }})
+	if got := k.answerCleartext("192.0.2.1:1"); len(got) != 0 {
+		t.Errorf("answered %q", got)
+	}
+}
