@@ -94,6 +94,9 @@ func tellWorkers(l api.CellWorkers) *facts {
 		sizes = append(sizes, fmt.Sprintf("%s=%d", tenant, l.Sizes[tenant]))
 	}
 	t.add("sizes", "%s", some(sizes, len(sizes)))
+	if n := len(l.Numbers); n > 0 {
+		t.add("numbers", "of %s", plural(n, "tenant", "tenants"))
+	}
 	t.add("version", "%s", l.Version)
 	t.add("changed", "%s (%s)", date(l.ChangedAt), age(time.Now(), l.ChangedAt))
 	t.add("revision", "%d", l.Revision)
@@ -104,6 +107,9 @@ func tellHands(h api.HandSettings) string {
 	text := "of " + strconv.Itoa(h.Size)
 	if h.Deal != "" {
 		text += ", dealt by " + h.Deal
+	}
+	if h.Overlap != nil {
+		text += fmt.Sprintf(", two of which share %d at most", *h.Overlap)
 	}
 	if h.Strict {
 		text += ", even over zones"

@@ -185,8 +185,15 @@ func (a *app) workersChanged(out api.CellWorkersChange, err error, what, is, wou
 			fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again(""))
 			return
 		}
-		fmt.Fprintf(a.out, "gateways with --workers-control take it at their next look: hands %.12s…\n", out.Version)
+		fmt.Fprintf(a.out, "gateways with --workers-control take it at their next look: hands %s\n", shortVersion(out.Version))
 	})
+}
+
+// shortVersion is the version of hands for people: the method, if it begins with one,
+// and enough of the digest to tell it from others.
+func shortVersion(version string) string {
+	digest := strings.LastIndexByte(version, '-') + 1
+	return version[:digest] + fmt.Sprintf("%.12s…", version[digest:])
 }
 
 // tellEffect says how many tenants get other workers.

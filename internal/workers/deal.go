@@ -106,17 +106,11 @@ func (d Deal) reedSolomon(cfg shuffle.Config) (shuffle.Dealer, error) {
 	}
 	names := slices.Sorted(maps.Keys(zones))
 	first := zones[names[0]] // a snapshot has workers
-	var seated []shuffle.Worker
 	for _, name := range names {
 		if n := len(zones[name]); n != len(first) {
 			return nil, invalid("zone %q has %d workers and zone %q has %d; reed-solomon needs equally many in each zone: add some, or take some away",
 				name, n, names[0], len(first))
 		}
-		in, err := d.seat(zones[name], fmt.Sprintf("zone %q", name))
-		if err != nil {
-			return nil, err
-		}
-		seated = append(seated, in...)
 	}
 	if cfg.Size != len(names) {
 		return nil, invalid("hands of %d, and workers in %d zones: reed-solomon deals one of each zone; make size %d", cfg.Size, len(names), len(names))
@@ -133,6 +127,15 @@ func (d Deal) reedSolomon(cfg shuffle.Config) (shuffle.Dealer, error) {
 			return nil, invalid("zones of %d workers: reed-solomon needs the power of a prime; the nearest are %s", len(first), either(low, high))
 		}
 		return nil, fmt.Errorf("%w: %w", cellway.ErrInvalid, err)
+	}
+	// Seats last: of another number of workers they are wrong, too.
+	var seated []shuffle.Worker
+	for _, name := range names {
+		in, err := d.seat(zones[name], fmt.Sprintf("zone %q", name))
+		if err != nil {
+			return nil, err
+		}
+		seated = append(seated, in...)
 	}
 	return d.designed(design, seated, cfg)
 }
@@ -163,11 +166,7 @@ func either(low, high int) string {
 
 // quadruples seats all workers.
 func (d Deal) quadruples(cfg shuffle.Config) (shuffle.Dealer, error) {
-	seated, err := d.seat(cfg.Workers, "the list")
-	if err != nil {
-		return nil, err
-	}
-	n := len(seated)
+	n := len(cfg.Workers)
 	switch {
 	case cfg.Size != 4:
 		return nil, invalid("hands of %d: quadruples are of 4; make size 4", cfg.Size)
@@ -188,6 +187,10 @@ func (d Deal) quadruples(cfg shuffle.Config) (shuffle.Dealer, error) {
 	design, err := shuffle.NewQuadruples(n)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cellway.ErrInvalid, err)
+	}
+	seated, err := d.seat(cfg.Workers, "the list")
+	if err != nil {
+		return nil, err
 	}
 	return d.designed(design, seated, cfg)
 }

@@ -363,6 +363,8 @@ func TestBadDesignIsRefused(t *testing.T) {
 				l.Workers[i].Seat = nil
 			}
 		},
+		`zone "b" has 4 workers and zone "a" has 3; reed-solomon`:              func(l *List) { l.Workers = l.Workers[1:] }, // and not that seat 3 is too high
+		`7 workers: quadruples need a power of two; the nearest are 4 and 8`:   func(l *List) { *l = byFour(8); l.Workers = l.Workers[1:] },
 		`12 workers: quadruples need a power of two; the nearest are 8 and 16`: four(12),
 		`5 workers: quadruples need a power of two; the nearest are 4 and 8`:   four(5),
 		`hands of 3: quadruples are of 4; make size 4`:                         func(l *List) { *l = byFour(8); l.Size = 3 },
