@@ -43,36 +43,6 @@ func (l Workers) find(id string) int {
 	return slices.IndexFunc(l.Workers, func(w workers.Worker) bool { return w.ID == id })
 }
 
-// told is what the journal has of a list, never the salt: all of it, or the worker
-// that a write is about, so that a drain in a cell of a thousand workers is a short
-// line. Nil if there is no list.
-func (l Workers) told(worker string) any {
-	if l.Revision == 0 {
-		return nil
-	}
-	version := "" // of the hands: another salt shows in it
-	if hands, err := l.Check(); err == nil {
-		version = hands.Version()
-	}
-	if worker == "" {
-		all := l.List
-		all.Salt = ""
-		return struct {
-			workers.List
-			Salted  bool   `json:"salted"`
-			Version string `json:"version"`
-		}{all, l.Salt != "", version}
-	}
-	var one *workers.Worker
-	if i := l.find(worker); i >= 0 {
-		one = &l.Workers[i]
-	}
-	return struct {
-		Worker  *workers.Worker `json:"worker,omitempty"`
-		Version string          `json:"version"`
-	}{one, version}
-}
-
 func setWorkersRevision(l *Workers, r cellway.Revision) { l.Revision = r }
 
 // getWorkers returns the list of a cell. That the cell is unknown, and that it has

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,6 +156,69 @@ func TestJournalTellsOfWorkersWithoutTheirSalt(t *testing.T) {
 	}
 	if err := json.Unmarshal(lines[len(lines)-3].After, &after); err != nil || !after.Salted || len(after.Version) != 64 {
 		t.Errorf("%+v, %v", after, err)
+	}
+}
+
+// The journal is kept for ever, and read by pages: it has not twice four MiB of a write,
+// but what differs, and how much there is beside that.
+func TestJournalIsShortOfALongList(t *testing.T) {
+	s := open(t, memstore.New())
+	fleet(t, s, routemap.Settings{}, 2)
+	put := func(set control.WorkersSettings, at cellway.Revision) cellway.Revision {
+		t.Helper()
+		ch, err := s.PutWorkers(t.Context(), by, "cell-001", set, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ch.After.Revision
+	}
+	l := aList(4)
+	l.Sizes = map[string]int{}
+	for i := range 20_000 {
+		l.Sizes[fmt.Sprint("tenant-", i)] = 1
+	}
+	at := put(l, 0)
+	l.Sizes = maps.Clone(l.Sizes)
+	l.Sizes["tenant-7"] = 3
+	delete(l.Sizes, "tenant-8")
+	l.Workers = append(slices.Clone(l.Workers), aWorker(9))
+	at = put(l, at)
+	if _, err := s.DeleteWorkers(t.Context(), by, "cell-001", at); err != nil {
+		t.Fatal(err)
+	}
+	type told struct {
+		Workers []workers.Worker `json:"workers"`
+		Sizes   map[string]int   `json:"sizes"`
+		Version string           `json:"version"`
+		LeftOut struct {
+			Workers, Sizes int
+		} `json:"left_out"`
+	}
+	lines, _, err := s.Journal(t.Context(), 0, 1000, "cell/cell-001/workers")
+	if err != nil || len(lines) != 3 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	read := func(text json.RawMessage) (got told) {
+		t.Helper()
+		if len(text) > 1000 {
+			t.Errorf("the journal has %d bytes of it", len(text))
+		}
+		if err := json.Unmarshal(text, &got); err != nil || len(got.Version) != 64 {
+			t.Errorf("%.100s: %v", text, err)
+		}
+		return got
+	}
+	if got := read(lines[0].After); lines[0].Before != nil || got.LeftOut.Sizes != 20_000 || got.LeftOut.Workers != 4 {
+		t.Errorf("of a new list: before %s, after %+v", lines[0].Before, got)
+	}
+	if got := read(lines[1].Before); !maps.Equal(got.Sizes, map[string]int{"tenant-7": 1, "tenant-8": 1}) || len(got.Workers) != 0 || got.LeftOut.Sizes != 19_998 {
+		t.Errorf("before a change: %+v", got)
+	}
+	if got := read(lines[1].After); !maps.Equal(got.Sizes, map[string]int{"tenant-7": 3}) || len(got.Workers) != 1 || got.Workers[0].ID != "w9" || got.LeftOut.Workers != 4 {
+		t.Errorf("after a change: %+v", got)
+	}
+	if got := read(lines[2].Before); lines[2].After != nil || got.LeftOut.Sizes != 19_999 || got.LeftOut.Workers != 5 {
+		t.Errorf("of a list that was deleted: %+v, after %s", got, lines[2].After)
 	}
 }
 

@@ -201,7 +201,8 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 		if now.Revision, err = put(w.tx, kindWorkers, string(id), old.Revision, now); err != nil {
 			return err
 		}
-		w.record(act, workersSubject(id, worker), old.told(worker), now.told(worker))
+		was, is := tellWorkers(old, now, worker)
+		w.record(act, workersSubject(id, worker), was, is)
 		ch.Before, ch.After = old, now
 		return nil
 	})
@@ -258,7 +259,8 @@ func (s *Service) DeleteWorkers(ctx context.Context, call Call, id cellway.CellI
 
 // dropWorkers deletes a list.
 func (w *work) dropWorkers(l Workers) error {
-	w.record(actDelete, workersSubject(l.Cell, ""), l.told(""), nil)
+	was, _ := tellWorkers(l, Workers{}, "")
+	w.record(actDelete, workersSubject(l.Cell, ""), was, nil)
 	return w.tx.Delete(kindWorkers, string(l.Cell), l.Revision)
 }
 
