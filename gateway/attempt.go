@@ -18,6 +18,7 @@ type attempt struct {
 	settled bool  // what came of it was taken in
 	paid    bool  // it is a retry, and was paid for
 	full    bool  // a worker has all that it may, as its limits or itself said
+	hurried bool  // see hurry
 
 	reached bool         // the request may have run
 	failure cellway.Code // then: of the last attempt for which that is so; "" if it was answered
@@ -208,7 +209,7 @@ func (x *exchange) pass() sequel {
 	if x.gw.state.Load() != x.st && !x.canary && x.dealAgain() {
 		return past // perhaps it has left
 	}
-	if x.call.Left() {
+	if x.call.Left() || x.hurry() {
 		return past
 	}
 	if x.paid {
@@ -217,6 +218,25 @@ func (x *exchange) pass() sequel {
 	}
 	x.conclude(nil)
 	return over
+}
+
+// hurry has members of the hand that are left alone, since they could not be reached,
+// tried before their time, as there is nobody else: one of them may be back since,
+// and a guess is better than a refusal. It does so once for a request, and reports
+// whether there is one.
+func (x *exchange) hurry() bool {
+	if x.hurried || x.canary {
+		return false
+	}
+	x.hurried = true
+	any := false
+	for _, w := range x.dealt.workers[:x.dealt.size] {
+		any = w.pool.Hurry() || any
+	}
+	if any {
+		x.call.Deal(x.dealt.usable(time.Now()))
+	}
+	return any
 }
 
 // misdealt goes on with another hand, if there is another list by now, since the

@@ -97,6 +97,26 @@ func (b *breaker) wouldLocked(now time.Time, tenant cellway.TenantID) bool {
 	return len(b.probes) < maxProbes && !slices.Contains(b.probes, tenant)
 }
 
+// hurry ends the back-off after connects that failed, so that the next request is a
+// probe. It reports whether there was one to end.
+func (b *breaker) hurry() bool {
+	if !b.dirty.Load() {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != Open || b.late || b.until.IsZero() {
+		return false
+	}
+	b.until = time.Time{}
+	return true
+}
+
+// Hurry has the next request try a cell that is left alone since connects failed,
+// before its time. It reports whether the cell was. It is for who has nobody else to
+// ask: there is still one request at a time that tries.
+func (p *Pool) Hurry() bool { return p.breaker.hurry() }
+
 // ended ends the probe of tenant, whatever came of it.
 func (b *breaker) ended(tenant cellway.TenantID) {
 	b.mu.Lock()
