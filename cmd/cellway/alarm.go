@@ -19,6 +19,7 @@ type alarm struct {
 // alarmMends are what to do about each alarm; NAME stands for what the alarm is about.
 var alarmMends = map[string]string{
 	"publishing_halted":  "look at cellway map status, then cellway restore confirm",
+	"map_undone":         "enter again what changed up to that map (docs/operations/backup.md, Confirm); then cellway restore confirm",
 	"publishing_failing": "the control plane's log says why; cellway map status tells how much waits",
 	"store_failing":      "look at the disk of the control plane's store, and at its log",
 	"sink_failing":       "make the folder of --publish-dir writable for the control plane, and look at its disk",
@@ -68,7 +69,7 @@ func (a *app) alarmsCommand() *cobra.Command {
 			}
 			now := time.Now()
 			t := newTable("alarm", "subject", "since", "message", "mend")
-			t.wrap = []string{"message", "mend"}
+			t.prose = true
 			all, err := client.All(cl.Alarms(cmd.Context()))
 			if err != nil {
 				return err

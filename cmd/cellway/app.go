@@ -28,6 +28,7 @@ type app struct {
 	verbs    []string // the commands that there are
 	answered bool     // an answer for programs was written
 	leaves   []string // what a write takes out of lists, for people
+	verbatim bool     // the output has its own lines
 	waits    func()   // ends what is shown while a command waits; nil: nothing is
 
 	// What all commands take.
@@ -43,13 +44,14 @@ type app struct {
 
 // run runs a command line, the program's name first, and returns the exit code.
 func run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer) int {
-	a := &app{in: in, out: boot.NewOutput(out), err: stderr, self: calledAs(argv[0]), args: argv[1:]}
+	a := &app{in: in, self: calledAs(argv[0]), args: argv[1:]}
+	a.out, a.err = boot.NewOutput(a.filled(out)), a.filled(stderr)
 	root := a.root()
 	a.verbs = verbsOf(root)
 	root.SetArgs(a.args)
 	root.SetIn(in)
 	root.SetOut(a.out)
-	root.SetErr(stderr)
+	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
 	if lost := a.out.Err(); lost != nil && !errors.Is(err, lost) {
 		// What the command did is done, but who asked for it can't read so.
@@ -122,6 +124,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	root.AddCommand(a.versionCommand(), a.completionCommand(), exitCodesTopic())
 	strict(root)
 	root.InitDefaultHelpCmd()
+	a.helpWithin(root)
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Short = "what a command does, and what it takes"
 		help.Long = "Tell what a command does, and what it takes; -h behind the command does the same."
@@ -152,10 +155,7 @@ func (a *app) client() (*client.Client, error) {
 
 // terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {
-	if out, ok := stream.(*boot.Output); ok {
-		stream = out.Unwrap()
-	}
-	f, ok := stream.(*os.File)
+	f, ok := bare(stream).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

@@ -135,6 +135,7 @@ and powershell. bash needs the package bash-completion.`,
 		Example: "  source <(cellway completion bash)\n  cellway completion fish > ~/.config/fish/completions/cellway.fish",
 		RunE: func(c *cobra.Command, args []string) error {
 			root := c.Root()
+			a.verbatim = true
 			switch {
 			case args[0] == "bash":
 				return root.GenBashCompletionV2(a.out, !bare)

@@ -89,7 +89,7 @@ func (a *app) demo(ctx context.Context, cfg demo.Config) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	cfg.View = a.forPeople() && terminal(a.in) && terminal(a.out)
-	cfg.In, cfg.Out, cfg.Progress = a.in, a.out.Unwrap(), a.err // the view needs the terminal itself
+	cfg.In, cfg.Out, cfg.Progress = a.in, unfilled(a.out), a.err // the view needs the terminal itself
 	printed := false
 	cfg.Kept = func(r report.Report) error {
 		printed = true

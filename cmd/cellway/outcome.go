@@ -176,7 +176,6 @@ func tellCounts(n api.Counts) []string {
 // before, in another epoch, is only counted; it stands last.
 func (a *app) differences(first []api.Difference, total int) {
 	t := newTable("what", "name", "from", "to")
-	t.wrap = []string{"from", "to"} // who confirms by it must see what differs
 	for _, d := range first {
 		if d.EpochOnly {
 			break

@@ -23,18 +23,20 @@ func (f *facts) add(name, format string, args ...any) {
 	}
 }
 
-func (f *facts) write(w io.Writer) {
+// write writes the facts, in the columns that a terminal has.
+func (f *facts) write(w io.Writer) { f.writeTo(w, widthOf(w)) }
+
+func (f *facts) writeTo(w io.Writer, most int) {
 	width := 0
 	for _, n := range f.names {
 		width = max(width, utf8.RuneCountInString(n))
 	}
 	for i, n := range f.names {
-		pad := strings.Repeat(" ", width-utf8.RuneCountInString(n)+2)
-		for j, l := range strings.Split(f.values[i], "\n") {
-			if j > 0 {
-				n, pad = "", strings.Repeat(" ", width+2)
+		for l := range strings.SplitSeq(f.values[i], "\n") {
+			for _, part := range wrapped(l, 0, most-width-2) {
+				fmt.Fprintf(w, "%s%s%s\n", n, strings.Repeat(" ", width-utf8.RuneCountInString(n)+2), part)
+				n = ""
 			}
-			fmt.Fprintf(w, "%s%s%s\n", n, pad, l)
 		}
 	}
 }

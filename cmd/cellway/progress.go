@@ -16,6 +16,10 @@ const (
 	progressAfter = 500 * time.Millisecond // what is done by then is not worth a line
 	progressEvery = time.Second
 	progressAsk   = 2 * time.Second // for one answer about the routers
+
+	// Where there is no terminal a line stays, so they are few.
+	linesAfter = 3 * time.Second
+	linesEvery = 10 * time.Second
 )
 
 // A line is one at a terminal that is drawn over and over, and leaves nothing
@@ -38,20 +42,49 @@ func (l *line) erase() {
 	l.drawn = 0
 }
 
-// A waiter tells somebody at a terminal, in one line that goes again, what a
-// command waits for.
+// A lineBlock is a text at a terminal that is drawn over and over, in as many lines
+// as it takes, and leaves nothing behind when it is erased.
+type lineBlock struct {
+	to    io.Writer
+	drawn int // lines that stand there
+}
+
+func (b *lineBlock) draw(text string, width int) {
+	b.erase()
+	lines := wrapped(text, 2, width-1)
+	io.WriteString(b.to, strings.Join(lines, "\r\n"))
+	b.drawn = len(lines)
+}
+
+func (b *lineBlock) erase() {
+	if b.drawn == 0 {
+		return
+	}
+	if b.drawn > 1 {
+		fmt.Fprintf(b.to, "\x1b[%dA", b.drawn-1) // up
+	}
+	io.WriteString(b.to, "\r\x1b[J") // and all from there on
+	b.drawn = 0
+}
+
+// A waiter tells somebody what a command waits for: at a terminal in lines that go
+// again, and elsewhere in one now and then.
 type waiter struct {
 	to    io.Writer
-	width int // of the terminal
+	width func() int // of the terminal; 0: it is none
 	most  time.Duration
 	ask   func(context.Context) (api.Waited, error)
 }
 
-// run draws until ctx ends.
+// run tells until ctx ends.
 func (w waiter) run(ctx context.Context) {
-	begun, shown := time.Now(), line{to: w.to}
+	begun, shown := time.Now(), lineBlock{to: w.to}
 	defer shown.erase()
-	for wait := progressAfter; ; wait = progressEvery {
+	wait, every := progressAfter, progressEvery
+	if w.width() == 0 {
+		wait, every = linesAfter, linesEvery
+	}
+	for ; ; wait = every {
 		select {
 		case <-ctx.Done():
 			return
@@ -63,16 +96,17 @@ func (w waiter) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		text := tellWaiting(reach, err, time.Since(begun), w.most)
-		if n := utf8.RuneCountInString(text); w.width > 1 && n >= w.width {
-			text = string([]rune(text)[:w.width-2]) + "…"
+		text := tellWaiting(reach, err, w.most-time.Since(begun))
+		if width := w.width(); width > 0 {
+			shown.draw(text, width)
+		} else {
+			fmt.Fprintln(w.to, "cellway: "+text)
 		}
-		shown.draw(text)
 	}
 }
 
-// tellWaiting says who is waited for.
-func tellWaiting(w api.Waited, err error, since, most time.Duration) string {
+// tellWaiting says who is waited for, and how much longer.
+func tellWaiting(w api.Waited, err error, left time.Duration) string {
 	var who []string
 	if len(w.Behind) > 0 {
 		who = append(who, some(w.Behind, len(w.Behind)))
@@ -87,20 +121,20 @@ func tellWaiting(w api.Waited, err error, since, most time.Duration) string {
 	case err == nil && w.Why != "":
 		text += ": " + w.Why
 	}
-	return fmt.Sprintf("%s, %v of %v", text, since.Round(time.Second), most)
+	return fmt.Sprintf("%s; at most %ds more", text, int(max(left, 0).Round(time.Second).Seconds()))
 }
 
-// watch has somebody at a terminal told what a write waits for, until quiet.
+// watch has people told what a write waits for, until quiet.
 func (a *app) watch(cl *client.Client, most time.Duration) {
-	if !terminal(a.err) {
-		return
+	if !a.forPeople() && !terminal(a.err) {
+		return // a program reads what is told of errors
 	}
 	a.quiet()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		waiter{a.err, widthOf(a.err), most, func(ctx context.Context) (api.Waited, error) {
+		waiter{unfilled(a.err), func() int { return widthOf(a.err) }, most, func(ctx context.Context) (api.Waited, error) {
 			s, err := cl.MapStatus(ctx)
 			return s.Routers, err
 		}}.run(ctx)
@@ -108,7 +142,7 @@ func (a *app) watch(cl *client.Client, most time.Duration) {
 	a.waits = func() { cancel(); <-done }
 }
 
-// quiet ends what watch has begun, and takes its line away.
+// quiet ends what watch has begun, and takes its lines away.
 func (a *app) quiet() {
 	if a.waits != nil {
 		a.waits()

@@ -70,7 +70,7 @@ func tellCauses(w io.Writer, causes []api.Cause) {
 	for _, c := range causes {
 		t.row(causeText(c.Name), fmt.Sprint(c.Count), fmt.Sprint(c.Limit))
 	}
-	t.write(w, look{})
+	t.write(w, look{width: widthOf(w)})
 }
 
 // mappingChanges are the settings by which a key finds its cell.

@@ -104,7 +104,7 @@ func (a *app) simShow(report any, p sim.Page, html string) error {
 		p.Made = "cellway " + telemetry.ReadBuild().Version + ": cellway " + strings.Join(withoutHTML(a.args), " ")
 		write := func(w io.Writer) error { return sim.WritePage(w, p) }
 		if html == "-" {
-			a.answered = true
+			a.answered, a.verbatim = true, true
 			return write(a.out)
 		}
 		if err := replaceFile(html, 0o644, write); err != nil {

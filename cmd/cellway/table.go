@@ -3,28 +3,24 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
 // A table is rows of text under headings, as people read them. A heading of
 // all the rows' facts is left out if no row has any.
 type table struct {
-	head []string
-	rows [][]string
-	tint func(row []string, column int) string // ANSI code, "" for none
-	wide []string                              // headings that only a wide look has
-	wrap []string                              // headings whose cells are never cut: they go on below
+	head  []string
+	rows  [][]string
+	tint  func(row []string, column int) string // ANSI code, "" for none
+	wide  []string                              // headings that only a wide look has
+	prose bool                                  // sentences: not endless in a pipe either
 }
 
 // A look is how a table is written.
 type look struct {
 	colours bool // for terminals
-	wide    bool // all columns, whole
+	wide    bool // all columns, each row in one line
 	width   int  // of the terminal; 0: without end
 }
 
@@ -35,23 +31,25 @@ func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 // A layout is the columns of a table that are shown, with their widths.
 type layout struct {
 	keep  []bool
-	wrap  []bool
 	width []int
-	last  int // column
+	last  int  // column
+	list  bool // there are too few columns: each row is a list of its cells
 }
 
 // layout measures the rows. If all, columns without a fact are kept.
 func (t *table) layout(l look, all bool) layout {
-	out := layout{keep: make([]bool, len(t.head)), wrap: make([]bool, len(t.head)), width: make([]int, len(t.head))}
+	out := layout{keep: make([]bool, len(t.head)), width: make([]int, len(t.head))}
+	least := make([]int, len(t.head))
 	for i, h := range t.head {
-		out.wrap[i] = slices.Contains(t.wrap, h)
-		out.width[i] = utf8.RuneCountInString(h)
+		out.width[i] = visible(h)
+		least[i] = leastWidth(strings.ReplaceAll(h, "-", "- "))
 		out.keep[i] = all || len(t.rows) == 0
 		for _, r := range t.rows {
 			if r[i] != "" {
 				out.keep[i] = true
 			}
-			out.width[i] = max(out.width[i], utf8.RuneCountInString(r[i]))
+			out.width[i] = max(out.width[i], visible(r[i]))
+			least[i] = max(least[i], leastWidth(r[i]))
 		}
 		out.keep[i] = out.keep[i] && (l.wide || !slices.Contains(t.wide, h))
 	}
@@ -61,44 +59,84 @@ func (t *table) layout(l look, all bool) layout {
 		}
 	}
 	if l.width > 0 && !l.wide {
-		out.fit(l.width)
+		out.fit(l.width, least)
+		out.tighten(t)
 	}
 	return out
 }
 
-// leastColumn is how far a column is shortened.
-const leastColumn = 12
+// tighten takes back what room wrapped columns have no use for.
+func (l *layout) tighten(t *table) {
+	for i, w := range l.width {
+		most := 0
+		for _, rest := range append([]string{t.head[i]}, t.column(i)...) {
+			for visible(rest) > w {
+				var head string
+				head, rest = parted(rest, w)
+				most = max(most, visible(head))
+			}
+			most = max(most, visible(rest))
+		}
+		l.width[i] = most
+	}
+}
 
-// fit shortens the widest columns until all are in so many.
-func (l *layout) fit(most int) {
+// column is the cells below a heading.
+func (t *table) column(i int) (cells []string) {
+	for _, r := range t.rows {
+		cells = append(cells, r[i])
+	}
+	return cells
+}
+
+// leastColumn is the width from which on words may be parted.
+const leastColumn = 24
+
+// leastWidth is how narrow a column may get for a text.
+func leastWidth(text string) int {
+	least := 1
+	for _, word := range wordsOf(text) {
+		least = max(least, visible(word))
+	}
+	return min(least, leastColumn)
+}
+
+// fit narrows the widest columns until all are in so many, none below its least.
+func (l *layout) fit(most int, least []int) {
 	for {
 		sum, widest := -2, -1
 		for i, w := range l.width {
 			if !l.keep[i] {
 				continue
 			}
-			if sum += w + 2; w > leastColumn && (widest < 0 || w >= l.width[widest]) {
+			if sum += w + 2; w > least[i] && (widest < 0 || w >= l.width[widest]) {
 				widest = i
 			}
 		}
-		if sum <= most || widest < 0 {
+		if sum <= most {
+			return
+		}
+		if widest < 0 {
+			l.list = true
 			return
 		}
 		l.width[widest]--
 	}
 }
 
-// line writes a row; code is the colour of a column.
+// line writes a row; code is the colour of a column. What a column has no room for
+// goes on below: nothing is cut.
 func (l layout) line(w io.Writer, cells []string, code func(i int) string) {
-	below := make([]string, len(cells))
+	below, more := make([]string, len(cells)), false
 	cells = slices.Clone(cells)
 	for i, c := range cells {
-		if l.keep[i] && l.wrap[i] && utf8.RuneCountInString(c) > l.width[i] {
+		if l.keep[i] && visible(c) > l.width[i] {
 			cells[i], below[i] = parted(c, l.width[i])
+			more = true
 		}
 	}
 	l.oneLine(w, cells, code)
-	if slices.ContainsFunc(below, func(c string) bool { return c != "" }) {
+	if more {
 		l.line(w, below, code)
 	}
 }
@@ -108,11 +146,11 @@ func (l layout) line(w io.Writer, cells []string, code func(i int) string) {
 func parted(c string, width int) (head, rest string) {
 	all := []rune(c)
 	at := width
-	for i, in := width, 0; i > width/2 && in != ' '; i-- {
+	for i, in := width, 0; i > 0 && in != ' '; i-- {
 		switch {
-		case all[i] == ' ':
+		case all[i] == ' ' && (i+1 == len(all) || all[i+1] != '%'):
 			at, in = i, ' '
-		case in == 0 && strings.ContainsRune(",/=", all[i-1]):
+		case in == 0 && i > width/2 && strings.ContainsRune(",/=-", all[i-1]):
 			at, in = i, ','
 		}
 	}
@@ -125,14 +163,11 @@ func (l layout) oneLine(w io.Writer, cells []string, code func(i int) string) {
 		if !l.keep[i] {
 			continue
 		}
-		if n := utf8.RuneCountInString(c); n > l.width[i] {
-			c = string([]rune(c)[:l.width[i]-1]) + "…"
-		}
 		pad := ""
 		if i < l.last {
-			pad = strings.Repeat(" ", l.width[i]-utf8.RuneCountInString(c)+2)
+			pad = strings.Repeat(" ", max(0, l.width[i]-visible(c))+2)
 		}
-		if ansi := code(i); ansi != "" {
+		if ansi := code(i); ansi != "" && c != "" {
 			c = "\x1b[" + ansi + "m" + c + "\x1b[0m"
 		}
 		b.WriteString(c + pad)
@@ -146,6 +181,10 @@ func (t *table) write(w io.Writer, l look) {
 }
 
 func (t *table) writeIn(w io.Writer, l look, in layout) {
+	if in.list {
+		t.writeLists(w, l, in)
+		return
+	}
 	head := make([]string, len(t.head))
 	for i, h := range t.head {
 		head[i] = strings.ToUpper(h)
@@ -158,6 +197,28 @@ func (t *table) writeIn(w io.Writer, l look, in layout) {
 	})
 	for _, r := range t.rows {
 		t.writeRow(w, l, in, r)
+	}
+}
+
+// writeLists writes each row as a list of its cells with their headings.
+func (t *table) writeLists(w io.Writer, l look, in layout) {
+	for j, r := range t.rows {
+		if j > 0 {
+			fmt.Fprintln(w)
+		}
+		f := &facts{}
+		for i, c := range r {
+			if !in.keep[i] || c == "" {
+				continue
+			}
+			if t.tint != nil && l.colours {
+				if code := t.tint(r, i); code != "" {
+					c = l.ink(code, c)
+				}
+			}
+			f.add(strings.ToUpper(t.head[i]), "%s", c)
+		}
+		f.writeTo(w, l.width)
 	}
 }
 
@@ -181,7 +242,7 @@ func (t *table) follow(w io.Writer, l look, least ...int) func(row []string) {
 	t.writeIn(w, l, in)
 	return func(row []string) {
 		for i, c := range row {
-			in.width[i] = max(in.width[i], utf8.RuneCountInString(c))
+			in.width[i] = max(in.width[i], visible(c))
 		}
 		t.writeRow(w, l, in, row)
 	}
@@ -189,20 +250,17 @@ func (t *table) follow(w io.Writer, l look, least ...int) func(row []string) {
 
 // look is how tables look where the output goes.
 func (a *app) look() look {
-	l := look{colours: a.colours(), wide: a.output == "wide"}
-	l.width = widthOf(a.out.Unwrap())
-	return l
-}
-
-// widthOf is how many columns a terminal has; 0 for what is none.
-func widthOf(stream any) int {
-	if f, ok := stream.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return width
-		}
-	}
-	return 0
+	return look{colours: a.colours(), wide: a.output == "wide", width: widthOf(a.out)}
 }
 
 // print writes a table to where the output goes.
-func (a *app) print(t *table) { t.write(a.out, a.look()) }
+func (a *app) print(t *table) {
+	l := a.look()
+	if t.prose && l.width == 0 {
+		l.width = pipeWidth
+	}
+	t.write(a.out, l)
+}
+
+// tell writes a table for who decides by it, to standard error.
+func (a *app) tell(t *table) { t.write(a.err, look{width: widthOf(a.err)}) }

@@ -328,7 +328,7 @@ All of them are looked up and shown first; if one does not exist, none is delete
 				for _, x := range tenants {
 					t.row(string(x.ID), string(x.Cell), x.Tier, date(x.CreatedAt))
 				}
-				t.write(a.err, look{})
+				a.tell(t)
 			}, word); err != nil {
 				return err
 			}

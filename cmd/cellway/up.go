@@ -70,7 +70,7 @@ cellway cell add and cellway map assign.`,
 func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	// As the daemons do: nobody who reads what is said holds up what is served.
 	defer boot.SurvivePipes()()
-	lines := boot.NewLines(a.err, telemetry.LossOn("text"))
+	lines := boot.NewLines(unfilled(a.err), telemetry.LossOn("text"))
 	a.err = lines
 	for _, id := range sortedKeys(u.cells) {
 		cell := cellway.Cell{ID: cellway.CellID(id), State: cellway.CellActive, Endpoints: []string{u.cells[id]}}
@@ -313,7 +313,7 @@ func (a *app) tellUp(ctx context.Context, u upFlags, control, store string, flee
 	} else {
 		t.add("store", "%s", store)
 	}
-	out := boot.NewLines(a.out.Unwrap(), nil)
+	out := boot.NewLines(unfilled(a.out), nil)
 	t.write(out)
 	fmt.Fprintln(out)
 	self := a.self
