@@ -199,7 +199,11 @@ func (k *Call) attempt(e *endpoint, now time.Time, before *lost) (*link, error) 
 			k.heads(e, now)
 			return l, nil
 		}
+		isNew := !l.used && !k.reply.heard
 		if !k.again(&lost{l, nothing, err}, &fresh) {
+			if isNew {
+				err = e.unshaken(err, nothing)
+			}
 			return nil, err
 		}
 	}

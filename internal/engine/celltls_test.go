@@ -6,11 +6,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cellway/cellway"
 )
@@ -175,4 +178,146 @@ func TestRootsMayChange(t *testing.T) {
 	want(old, true) // over the connection that is open: the endpoint has stayed
 	want(next, true)
 	want(old, false)
+}
+
+// A cell that is shown no certificate, or one that it does not trust, ends the
+// handshake: in TLS 1.3 when the request is already on its way. It did not run, and
+// the log says once what is missing, and once that it is over.
+func TestCellRefusesCertificate(t *testing.T) {
+	ca := newAuthority(t)
+	trusted, foreign := ca.issue(t, "router"), newAuthority(t).issue(t, "router")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, http2 := range []bool{false, true} {
+			for name, shown := range map[string]*tls.Certificate{"none": nil, "one of another authority": &foreign} {
+				t.Run(fmt.Sprintf("%s, HTTP/2 %v, %s", tls.VersionName(version), http2, name), func(t *testing.T) {
+					var log lockedBuffer
+					var now atomic.Pointer[tls.Certificate]
+					now.Store(shown)
+					show := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+						if c := now.Load(); c != nil {
+							return c, nil
+						}
+						return new(tls.Certificate), nil
+					}
+					var ran atomic.Int64
+					r := newRig(t, nil, Config{TLS: TLS{Roots: ca.pool, ClientCertificate: show}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+					r.use(secureCell(t, "127.0.0.1", &tls.Config{
+						Certificates: []tls.Certificate{ca.issue(t, "cell-a")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool,
+						MinVersion: version, MaxVersion: version,
+					}, http2, func(http.ResponseWriter, *http.Request) { ran.Add(1) }))
+					refused := func() {
+						t.Helper()
+						resp, err := r.client(false).Post(r.url("/"), "text/plain", strings.NewReader("order"))
+						if err != nil {
+							t.Fatal(err)
+						}
+						resp.Body.Close()
+						if rep := r.last(); resp.StatusCode != 502 && resp.StatusCode != 503 || rep.Code != cellway.CellUnreachable {
+							t.Errorf("%d %s: %v", resp.StatusCode, rep.Code, rep.Err)
+						}
+					}
+					for range 5 {
+						refused()
+					}
+					if version == tls.VersionTLS13 { // that the connection has ended may be known before the reason is
+						eventually(t, "the reason is told", func() bool { refused(); return strings.Contains(log.String(), "cell ends the TLS handshake") })
+					}
+					// Before TLS 1.3 there was no alert for a certificate that is missing; the
+					// handshake fails as any other.
+					told := 1
+					if version == tls.VersionTLS12 && shown == nil {
+						told = 0
+						if !strings.Contains(log.String(), "endpoint left alone for a while") || !strings.Contains(log.String(), "handshake failure") {
+							t.Errorf("not told:\n%s", log.String())
+						}
+					}
+					if n := strings.Count(log.String(), "cell ends the TLS handshake"); n != told {
+						t.Errorf("told %d times:\n%s", n, log.String())
+					}
+					if n := ran.Load(); n != 0 {
+						t.Errorf("%d requests ran", n)
+					}
+					now.Store(&trusted)
+					eventually(t, "the cell answers", func() bool { status, _, _ := r.get(r.client(false), "/"); return status == 200 })
+					r.get(r.client(false), "/")
+					if n := strings.Count(log.String(), "cell takes this side's certificate"); n != told {
+						t.Errorf("told %d times that it is over:\n%s", n, log.String())
+					}
+				})
+			}
+		}
+	}
+}
+
+// The log is told again when the reason is another one, and now and then.
+func TestUnwelcomeIsToldOnceForEachReason(t *testing.T) {
+	var u unwelcome
+	now := time.Now()
+	for _, step := range []struct {
+		after  time.Duration
+		reason string // empty: the cell has answered
+		tell   bool
+	}{
+		{0, "", false}, {0, "certificate required", true}, {time.Second, "certificate required", false}, {time.Second, "expired certificate", true},
+		{time.Second, "expired certificate", false}, {unwelcomeEvery, "expired certificate", true}, {0, "", true}, {0, "", false},
+		{0, "expired certificate", true},
+	} {
+		now = now.Add(step.after)
+		tell := false
+		if step.reason == "" {
+			tell = u.over()
+		} else {
+			tell = u.refused(now, step.reason)
+		}
+		if tell != step.tell {
+			t.Errorf("%+v: told %v", step, tell)
+		}
+	}
+}
+
+// What a certificate is for, and what it would have to be for, is in the error.
+func TestPeerNameErrorsNameTheMend(t *testing.T) {
+	ca := newAuthority(t)
+	for _, tt := range []struct {
+		names []string
+		tls   TLS
+		want  string
+	}{
+		{[]string{"127.0.0.1"}, TLS{}, "the certificate is for IP:127.0.0.1, not for cell cell-a: put DNS:cell-a into its subjectAltName, or set cell-peer to host or either"},
+		{nil, TLS{PeerSuffix: "cells.test"}, "the certificate is for no name in a subjectAltName, not for cell cell-a: put DNS:cell-a.cells.test into its subjectAltName"},
+		{[]string{"cell-a"}, TLS{Peer: PeerIsHost}, `the certificate is for DNS:"cell-a", not for host 127.0.0.1: put IP:127.0.0.1 into its subjectAltName, or set cell-peer to cell or either`},
+		{[]string{"x"}, TLS{Peer: PeerIsEither}, `the certificate is for DNS:"x", neither for cell cell-a nor for host 127.0.0.1: put DNS:cell-a or IP:127.0.0.1 into its subjectAltName`},
+	} {
+		tt.tls.Roots = ca.pool
+		r := newRig(t, nil, Config{TLS: tt.tls})
+		r.use(secureCell(t, "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{ca.issue(t, tt.names...)}}, false, func(http.ResponseWriter, *http.Request) {}))
+		r.get(r.client(false), "/")
+		if err := r.last().Err; err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v\n want %s", err, tt.want)
+		}
+	}
+	r := newRig(t, nil, Config{TLS: TLS{Roots: newAuthority(t).pool}})
+	r.use(secureCell(t, "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "cell-a")}}, false, func(http.ResponseWriter, *http.Request) {}))
+	r.get(r.client(false), "/")
+	if err := r.last().Err; err == nil || !strings.Contains(err.Error(), "cell-ca must hold the authority") {
+		t.Error(err)
+	}
+}
+
+// A lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -3,17 +3,14 @@ package engine
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
-
-	"github.com/cellway/cellway"
 )
 
 // A connectError says that no connection to an endpoint came about, so that
@@ -40,7 +37,7 @@ func (e *endpoint) dial(ctx context.Context, network, _ string) (net.Conn, error
 // dialTLS returns what opens a connection to e and ends TLS with it, offering
 // protos.
 func (e *endpoint) dialTLS(protos ...string) func(ctx context.Context, network, _ string) (net.Conn, error) {
-	cfg := e.cfg.TLS.client(e.pool.id, e.host, protos)
+	cfg := e.client(protos...)
 	return func(ctx context.Context, network, _ string) (net.Conn, error) { return e.connect(ctx, network, cfg) }
 }
 
@@ -55,6 +52,9 @@ func (e *endpoint) connect(outer context.Context, network string, secure *tls.Co
 		case isLocal(err): // it never left this machine
 		case disagrees(err) && len(secure.NextProtos) == 1: // it is there, and speaks another protocol
 		default:
+			if reason, ok := certificateAlert(err); ok {
+				e.unwelcome(reason)
+			}
 			e.pool.connectFailed(e, err)
 		}
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
@@ -76,6 +76,9 @@ func (e *endpoint) shake(ctx context.Context, network string, secure *tls.Config
 	if err := tc.HandshakeContext(ctx); err != nil {
 		c.Close()
 		return nil, err
+	}
+	if cc, ok := c.(*cellConn); ok {
+		cc.shaken.Store(true)
 	}
 	return tc, nil
 }
@@ -125,63 +128,6 @@ func (e *endpoint) reach(ctx context.Context, network string) (net.Conn, error) 
 	return nil, errs
 }
 
-// client returns how to speak TLS to an endpoint at host of a cell.
-func (t *TLS) client(cell cellway.CellID, host string, protos []string) *tls.Config {
-	name := string(cell)
-	if t.PeerSuffix != "" {
-		name += "." + t.PeerSuffix
-	}
-	byCell := func(leaf *x509.Certificate) bool {
-		for _, n := range leaf.DNSNames {
-			if strings.EqualFold(n, string(cell)) || strings.EqualFold(n, name) {
-				return true
-			}
-		}
-		return false
-	}
-	byHost := func(leaf *x509.Certificate) bool { return leaf.VerifyHostname(host) == nil }
-	sni := name
-	if t.Peer == PeerIsHost {
-		sni = host
-	}
-	return &tls.Config{
-		MinVersion:           tls.VersionTLS12,
-		NextProtos:           protos,
-		ServerName:           sni,
-		GetClientCertificate: t.ClientCertificate,
-		// The name is judged below, by our own rule; so is the chain.
-		InsecureSkipVerify: true,
-		VerifyConnection: func(s tls.ConnectionState) error {
-			if len(s.PeerCertificates) == 0 {
-				return errors.New("the cell showed no certificate")
-			}
-			leaf := s.PeerCertificates[0]
-			between := x509.NewCertPool()
-			for _, c := range s.PeerCertificates[1:] {
-				between.AddCert(c)
-			}
-			if _, err := leaf.Verify(x509.VerifyOptions{Roots: t.roots(), Intermediates: between}); err != nil {
-				return err
-			}
-			switch {
-			case t.Peer != PeerIsHost && byCell(leaf), t.Peer != PeerIsCell && byHost(leaf):
-				return nil
-			case t.Peer == PeerIsHost:
-				return fmt.Errorf("the certificate is not for host %s but for %q", host, leaf.DNSNames)
-			}
-			return fmt.Errorf("the certificate is not for cell %s but for %q", cell, leaf.DNSNames)
-		},
-	}
-}
-
-// roots returns who may sign a cell's certificate now.
-func (t *TLS) roots() *x509.CertPool {
-	if t.RootsNow != nil {
-		return t.RootsNow()
-	}
-	return t.Roots
-}
-
 // A cellConn is a connection to a cell. It knows what was sent over it.
 type cellConn struct {
 	net.Conn
@@ -192,6 +138,8 @@ type cellConn struct {
 	sent  atomic.Int64 // bytes in all
 	start atomic.Int64 // sent when the HTTP/1 request under way began; -1: none
 	cut   atomic.Bool  // the cell takes nothing more
+
+	shaken atomic.Bool // it carries TLS, the handshake of which is over on this side
 }
 
 // newCellConn returns c as a connection to e that reserve has counted.
@@ -213,14 +161,19 @@ func (c *cellConn) Close() error {
 
 // Write hides an error in mid-request. A cell may answer early and close, and
 // its answer is then what counts: it is still on its way, or the reader will
-// meet the error as well.
+// meet the error as well. The same holds for TLS, where it may have refused the
+// handshake.
 func (c *cellConn) Write(p []byte) (int, error) {
 	if c.cut.Load() {
 		return len(p), nil
 	}
 	n, err := c.Conn.Write(p)
 	sent := c.sent.Add(int64(n))
-	if start := c.start.Load(); err != nil && start >= 0 && sent > start && !errors.Is(err, net.ErrClosed) {
+	switch start := c.start.Load(); {
+	case err == nil:
+		return n, nil
+	case start >= 0 && sent > start && !errors.Is(err, net.ErrClosed),
+		c.shaken.Load() && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)):
 		c.cut.Store(true)
 		return len(p), nil
 	}

@@ -134,7 +134,7 @@ func (s *links) closeIdle() {
 func (e *endpoint) dialLink(ctx context.Context) (*link, error) {
 	var secure *tls.Config
 	if e.scheme == "https" {
-		secure = e.cfg.TLS.client(e.pool.id, e.host, []string{"http/1.1"})
+		secure = e.client("http/1.1")
 	}
 	conn, err := e.connect(ctx, "tcp", secure)
 	if err != nil {

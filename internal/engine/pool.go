@@ -18,6 +18,7 @@ type Pool struct {
 	tunnels gate // upgraded connections, and those that may become one
 	breaker breaker
 	counters
+	unwelcome unwelcome
 
 	endpoints atomic.Pointer[[]*endpoint]
 	upgraded  atomic.Int64  // upgraded connections
@@ -135,6 +136,9 @@ func (p *Pool) answered(e *endpoint) {
 	}
 	if p.breaker.head() {
 		p.log(p.all.cfg.Noun+" answers again", nil)
+	}
+	if p.unwelcome.over() {
+		p.log(p.all.cfg.Noun+" takes this side's certificate", e)
 	}
 }
 

@@ -90,7 +90,7 @@ func (e *endpoint) speaksOnlyHTTP2(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, endless(e.cfg.Timeouts.Connect), errConnectSlow)
 	defer cancel()
-	c, err := e.shake(ctx, "tcp", e.cfg.TLS.client(e.pool.id, e.host, []string{"h2"}))
+	c, err := e.shake(ctx, "tcp", e.client("h2"))
 	switch {
 	case err == nil:
 		defer c.Close()

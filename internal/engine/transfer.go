@@ -76,6 +76,7 @@ type transfer struct {
 	mu     sync.Mutex
 	endp   *endpoint
 	conn   *cellConn // of the last attempt, if it is HTTP/1
+	secure *tls.Conn // of the last attempt, if it is over TLS
 	reused bool
 	bodies []*sentBody
 
@@ -245,7 +246,7 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.tried = time.Now()
 	e.enter()
 	t.mu.Lock()
-	t.endp, t.conn, t.reused = e, nil, false
+	t.endp, t.conn, t.secure, t.reused = e, nil, nil, false
 	t.mu.Unlock()
 	t.watch.enter(connecting)
 	tr := e.plain
@@ -261,6 +262,8 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 		defer t.mu.Unlock()
 		if _, ok := errors.AsType[*connectError](err); ok && t.sentOnce() {
 			err = errOnce // net/http has tried to connect once more
+		} else if !t.reused && !t.heard.Load() {
+			err = e.unshaken(lastWord(t.secure, err), t.conn != nil && t.conn.untouched())
 		}
 		return nil, err
 	}
@@ -323,7 +326,8 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.watch.enter(awaiting)
 			c := cellConnOf(i.Conn)
-			if tc, ok := i.Conn.(*tls.Conn); ok && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
+			tc, secure := i.Conn.(*tls.Conn)
+			if secure && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
 				c = nil // it carries other requests too
 			}
 			t.mu.Lock()
@@ -334,7 +338,7 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 				t.cancel(errOnce)
 				return
 			}
-			t.conn, t.reused = c, i.Reused
+			t.conn, t.secure, t.reused = c, tc, i.Reused
 			if c != nil {
 				c.begin()
 			}
