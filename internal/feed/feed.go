@@ -86,6 +86,8 @@ type source struct {
 	err       string        // of the last time it was asked; empty if it answered
 	none      bool          // err says that it has no map yet
 	lacks     string        // of the last time everything was pulled
+	causes    causes        // of err, as far as the log was told
+	lacking   causes        // of lacks
 	enough    chan struct{} // closed to have it asked for something else
 	errAt     time.Time
 	answered  time.Time

@@ -139,10 +139,14 @@ func (f *Feed) ask(ctx context.Context, s *source, q question) error {
 	}
 	if err == nil && raw == nil {
 		f.mu.Lock()
-		defer f.mu.Unlock()
+		over := s.causes.over()
 		s.answer()
 		if f.inUse != nil && q.after <= f.inUse.m.Version() {
 			s.confirmed = s.answered
+		}
+		f.mu.Unlock()
+		if over {
+			f.well(s, false)
 		}
 		return nil
 	}
@@ -153,34 +157,41 @@ func (f *Feed) ask(ctx context.Context, s *source, q question) error {
 	} else if reason, ok := reasonOf(err); ok {
 		f.refuse(s, 0, routemap.Digest{}, reason, err)
 	}
-	if f.fares(ctx, s, q, err) {
+	switch fails, over := f.fares(ctx, s, q, err); {
+	case over:
+		f.well(s, q.whole)
+	case fails:
 		f.log.Warn("source of maps fails", "source", s.String(), "pull_of_everything", q.whole, "error", err)
 	}
 	return err
 }
 
+// well tells the log that a source fails no longer.
+func (f *Feed) well(s *source, whole bool) {
+	f.log.Info("source of maps answers again", "source", s.String(), "pull_of_everything", whole)
+}
+
 // fares notes how s answered a question, and reports whether it has just begun to
-// fail.
-func (f *Feed) fares(ctx context.Context, s *source, q question, err error) (fails bool) {
+// fail, or does so for another reason than before; or whether that is over.
+func (f *Feed) fares(ctx context.Context, s *source, q question, err error) (fails, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	trouble := &s.err
+	trouble, causes := &s.err, &s.causes
 	if q.whole {
-		trouble = &s.lacks
+		trouble, causes = &s.lacks, &s.lacking
 	}
 	if err == nil {
 		*trouble = ""
 		s.answer()
-		return false
+		return false, causes.over()
 	}
 	if errors.Is(err, errEnough) || ctx.Err() != nil {
-		return false // we had enough, not the source
+		return false, false // we had enough, not the source
 	}
 	s.failures++
 	s.none = errors.Is(err, cellway.ErrNotReady)
-	fails = *trouble == ""
 	*trouble, s.errAt = err.Error(), time.Now()
-	return fails
+	return causes.failed(s.errAt, causeOf(err)), false
 }
 
 // manifest asks s for a manifest, for as long as the question lasts.

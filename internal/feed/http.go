@@ -102,14 +102,15 @@ func (h *HTTP) do(ctx context.Context, method, path string, body []byte) (*http.
 	if why == "" && (resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusGatewayTimeout) {
 		err = errGateway
 	}
-	return nil, &answerError{fmt.Sprintf("%s %s%s: %s%s", method, h.base, path, resp.Status, why), err}
+	return nil, &answerError{fmt.Sprintf("%s %s%s: %s%s", method, h.base, path, resp.Status, why), resp.Status, err}
 }
 
 // An answerError is an answer that is no success. Its kind adds nothing for
 // people.
 type answerError struct {
-	text string
-	kind error
+	text   string
+	status string
+	kind   error
 }
 
 func (e *answerError) Error() string { return e.text }

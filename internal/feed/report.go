@@ -61,6 +61,7 @@ type Reporter struct {
 	sent     uint64
 	failed   uint64
 	err      string
+	causes   causes // of err, as far as the log was told
 	answered time.Time
 }
 
@@ -167,26 +168,29 @@ func (r *Reporter) report(ctx context.Context, timeout time.Duration) (left bool
 			return false
 		}
 	}
-	if r.fares(err) {
+	switch fails, over := r.fares(err); {
+	case over:
+		r.log.Info("reports are delivered again")
+	case fails:
 		r.log.Warn("report not delivered", "error", err)
 	}
 	return err == nil && body.Leaving
 }
 
-// fares notes how a report fared, and says whether reporting has just begun to fail.
-func (r *Reporter) fares(err error) (fails bool) {
+// fares notes how a report fared, and says whether reporting has just begun to fail,
+// or does so for another reason than before; or whether that is over.
+func (r *Reporter) fares(err error) (fails, over bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
 		r.sent++
 		r.answered = time.Now()
 		r.err = ""
-		return false
+		return false, r.causes.over()
 	}
 	r.failed++
-	fails = r.err == ""
 	r.err = err.Error()
-	return fails
+	return r.causes.failed(time.Now(), causeOf(err)), false
 }
 
 func (r *Reporter) body(now time.Time) api.RouterReport {
