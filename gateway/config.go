@@ -3,9 +3,7 @@ package gateway
 import (
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -86,7 +84,7 @@ type Config struct {
 	Timeout time.Duration
 
 	// Tenant is what each tenant may do, and Tenants what those may to whom
-	// other limits apply.
+	// other limits apply. [Gateway.SetTenants] changes the latter.
 	Tenant  TenantLimits
 	Tenants map[cellway.TenantID]TenantLimits
 
@@ -194,13 +192,8 @@ func (c *Config) validate() error {
 	if err := c.Tenant.validate("each tenant"); err != nil {
 		return err
 	}
-	for _, t := range slices.Sorted(maps.Keys(c.Tenants)) {
-		if err := t.Validate(); err != nil {
-			return fmt.Errorf("limits: %w", err)
-		}
-		if err := c.Tenants[t].validate("tenant " + string(t)); err != nil {
-			return err
-		}
+	if err := validateTenants(c.Tenants); err != nil {
+		return err
 	}
 	if err := c.Probe.validate(); err != nil {
 		return err

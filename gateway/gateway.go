@@ -38,6 +38,8 @@ type Gateway struct {
 
 	figures
 
+	strangers strangers
+
 	mu      sync.Mutex // held by take
 	refused failure    // of the list that the source has, but no dealer
 }

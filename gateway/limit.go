@@ -1,7 +1,11 @@
 package gateway
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -19,19 +23,16 @@ type limits struct {
 // which each tenant uses a hand, so that no number of tenants fills it.
 type limiter struct {
 	usual   limits
-	special map[cellway.TenantID]limits
-	rates   *shuffle.Limiters
+	special atomic.Pointer[map[cellway.TenantID]limits]
+	rates   atomic.Pointer[shuffle.Limiters]
 	running *shuffle.Permits
 	tunnels *shuffle.Permits
 	limited *front.Top // tenants that were refused
 }
 
 func newLimiter(cfg *Config) (l *limiter, err error) {
-	l = &limiter{usual: cfg.Tenant.limits(), special: make(map[cellway.TenantID]limits), limited: front.NewTop(tenantPlaces)}
-	for t, special := range cfg.Tenants {
-		l.special[t] = special.limits()
-	}
-	if l.rates, err = shuffle.NewLimiters(deck()); err != nil {
+	l = &limiter{usual: cfg.Tenant.limits(), limited: front.NewTop(tenantPlaces)}
+	if err := l.take(cfg.Tenants); err != nil {
 		return nil, err
 	}
 	if l.running, err = shuffle.NewPermits(deck()); err != nil {
@@ -42,12 +43,51 @@ func newLimiter(cfg *Config) (l *limiter, err error) {
 }
 
 func (l *limiter) of(tenant string) *limits {
-	if len(l.special) > 0 {
-		if special, ok := l.special[cellway.TenantID(tenant)]; ok {
-			return &special
-		}
+	if special, ok := (*l.special.Load())[cellway.TenantID(tenant)]; ok {
+		return &special
 	}
 	return &l.usual
+}
+
+// take has other limits than the usual ones apply to these tenants, and to no
+// others. Rates are counted anew: a request that came at a low rate keeps the next
+// one waiting for as long as that one had to.
+func (l *limiter) take(tenants map[cellway.TenantID]TenantLimits) error {
+	rates, err := shuffle.NewLimiters(deck())
+	if err != nil {
+		return err
+	}
+	special := make(map[cellway.TenantID]limits, len(tenants))
+	for t, its := range tenants {
+		special[t] = its.limits()
+	}
+	l.special.Store(&special)
+	l.rates.Store(rates)
+	return nil
+}
+
+// validateTenants reports the first rule that limits of tenants break.
+func validateTenants(tenants map[cellway.TenantID]TenantLimits) error {
+	for _, t := range slices.Sorted(maps.Keys(tenants)) {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("limits: %w", err)
+		}
+		if err := tenants[t].validate("tenant " + string(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetTenants puts tenants in the place of Config.Tenants, while the gateway
+// serves: the next request of each tenant is held to its new limits. What tenants
+// have under way stays counted; their rates are counted anew. The error wraps
+// [cellway.ErrInvalid], and then nothing has changed.
+func (gw *Gateway) SetTenants(tenants map[cellway.TenantID]TenantLimits) error {
+	if err := validateTenants(tenants); err != nil {
+		return err
+	}
+	return gw.limiter.take(tenants)
 }
 
 // admit holds the request against its tenant's limits, and answers it if it is
@@ -69,7 +109,7 @@ func (x *exchange) admit() bool {
 	}
 	if its.rate.Rate > 0 {
 		// The limit was checked, so there is no error.
-		ok, retry, _ := l.rates.Allow(x.start, name, its.rate, 1)
+		ok, retry, _ := l.rates.Load().Allow(x.start, name, its.rate, 1)
 		if !ok {
 			x.refuse(TenantLimited, retry)
 			return false

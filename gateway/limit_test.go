@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -124,6 +125,40 @@ func TestGatewayHasALimitOfItsOwn(t *testing.T) {
 		}
 		if s := r.gw.Stats(); s.InFlight != 0 {
 			t.Errorf("%d requests are still counted", s.InFlight)
+		}
+	})
+}
+
+// Limits of single tenants change while the gateway serves, at once.
+func TestLimitsOfTenantsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 4, 2, func(c *Config) {
+			c.Tenant = TenantLimits{Rate: 0.001, Burst: 2}
+			c.Tenants = map[cellway.TenantID]TenantLimits{"big": {}}
+		})
+		served := func(tenant string) (n int) {
+			for range 10 {
+				if r.get(tenant).status == 200 {
+					n++
+				}
+			}
+			return n
+		}
+		if acme, big := served("acme"), served("big"); acme != 2 || big != 10 {
+			t.Errorf("at first %d of acme's and %d of big's requests were served", acme, big)
+		}
+		err := r.gw.SetTenants(map[cellway.TenantID]TenantLimits{"acme": {}, "big": {Rate: -1}})
+		if !errors.Is(err, cellway.ErrInvalid) {
+			t.Errorf("a negative rate: %v", err)
+		}
+		if acme, big := served("acme"), served("big"); acme != 0 || big != 10 {
+			t.Errorf("after limits that are not valid %d of acme's and %d of big's requests were served", acme, big)
+		}
+		if err := r.gw.SetTenants(map[cellway.TenantID]TenantLimits{"acme": {Rate: 0.001, Burst: 5}}); err != nil {
+			t.Fatal(err)
+		}
+		if acme, big := served("acme"), served("big"); acme != 5 || big != 2 {
+			t.Errorf("with the new limits %d of acme's and %d of big's requests were served", acme, big)
 		}
 	})
 }

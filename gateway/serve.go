@@ -84,7 +84,7 @@ func (x *exchange) serve() {
 	tenant := string(x.verdict.Identity.Tenant())
 	switch {
 	case x.verdict.Refused != "":
-		x.misrouted()
+		x.misrouted(state)
 	case x.st == nil:
 		x.answer(cellway.NotReady, "")
 	case tenant != "" && tenant == gw.canary.Name:
@@ -107,7 +107,8 @@ func (x *exchange) idempotent() bool {
 }
 
 // misrouted gives the guard's answer.
-func (x *exchange) misrouted() {
+func (x *exchange) misrouted(state *tls.ConnectionState) {
+	x.tellOfRefusal(state)
 	h := x.in.Header()
 	status, body := x.verdict.Answer(h.Set)
 	x.closeIfStopping(h)

@@ -30,6 +30,7 @@ func metrics() []telemetry.Metric {
 		gauge("list_swapped_timestamp_seconds", "When the list of workers came into use."),
 		counter("list_swaps_total", "Lists of workers that came into use."),
 		gauge("list_failing", "1 if the list of workers could not be had again, or breaks a rule; the last good one stays in use."),
+		gauge("tenant_limits_failing", "1 if the file of limits of tenants could not be read again; they stay as they were."),
 		gauge("list_older", "1 if the control plane has an older list of workers than the one in use, as after a restore; it is not taken."),
 
 		// Requests.
@@ -88,6 +89,7 @@ func (d *daemon) figures(f *telemetry.Figures) {
 	f.Time("cellway_gateway_list_swapped_timestamp_seconds", st.Swapped)
 	f.Count("cellway_gateway_list_swaps_total", st.Swaps)
 	f.Bool("cellway_gateway_list_failing", st.ListError != nil)
+	f.Bool("cellway_gateway_tenant_limits_failing", d.limits.failing() != nil)
 	control, ok := d.source.(*gateway.Control)
 	f.Bool("cellway_gateway_list_older", ok && control.Older())
 	d.requestFigures(f, st)

@@ -42,8 +42,9 @@ type daemon struct {
 // anything.
 type inputs struct {
 	source      gateway.Source
-	closing     func() // what the source needs closed
-	tenants     map[cellway.TenantID]gateway.TenantLimits
+	closing     func()                                    // what the source needs closed
+	tenants     map[cellway.TenantID]gateway.TenantLimits // at the start
+	limits      *tenantLimits
 	serverCerts *serving.Certificates // nil without one
 	clientCA    *serving.Authorities
 	workerCerts *serving.Certificates // the gateway's own, for workers; nil without one
@@ -70,10 +71,9 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 	}
 	in.source, in.closing, in.doubts, err = s.workers.open(cellway.CellID(s.cell), log)
 	note("", err)
-	if s.tenantLimits != "" {
-		in.tenants, err = readTenantLimits(s.tenantLimits, s.limits())
-		note("tenant-limits", err)
-	}
+	in.limits = &tenantLimits{path: s.tenantLimits, usual: s.limits(), log: log}
+	in.tenants, err = in.limits.load()
+	note("tenant-limits", err)
 	if n := len(s.tlsCerts.All); n > 0 && n == len(s.tlsKeys.All) {
 		in.serverCerts, err = serving.LoadCertificates("tls-cert", s.tlsCerts.All, s.tlsKeys.All, log)
 		note("", err)
@@ -91,7 +91,7 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 	if s.accessLog != "" && s.accessLog != "-" {
 		note("access-log", serving.CheckLogFile(s.accessLog))
 	}
-	in.watched = append(in.watched, in.clientCA, in.workerCA)
+	in.watched = append(in.watched, in.limits, in.clientCA, in.workerCA)
 	for _, c := range in.certs {
 		in.watched = append(in.watched, c)
 	}
@@ -145,6 +145,7 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	if d.gw, err = gateway.New(d.config(l)); err != nil {
 		return err
 	}
+	d.limits.use = d.gw.SetTenants
 	d.Push("connections to workers", func() error { d.gw.Close(); return nil })
 	d.checker = engine.NewChecker(engine.CheckerConfig{
 		MaxHead: int(s.maxHead), MaxFields: s.maxFields, HeadTimeout: s.headTimeout, IdleTimeout: s.idleTimeout,

@@ -282,6 +282,50 @@ func TestLimitsHoldOneTenantAndNoOther(t *testing.T) {
 	}
 }
 
+// Limits of tenants change with their file. One that is no good leaves the former in
+// use, and is told of.
+func TestLimitsOfTenantsAreReadAgain(t *testing.T) {
+	c := newCell(t, 4, 2)
+	c.write("limits.json", `{"acme": {"rate": 0}}`)
+	p := c.start(c.args("--tenant-rate", "0.001", "--tenant-burst", "2", "--tenant-limits", c.path("limits.json"))...)
+	served := func() (n int) {
+		for range 6 {
+			if status, _ := p.get(p.listen[0]+"/", "acme"); status == http.StatusOK {
+				n++
+			}
+		}
+		return n
+	}
+	failing := func(want string) error {
+		if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_tenant_limits_failing "+want+"\n") {
+			return fmt.Errorf("the metric is not %s", want)
+		}
+		return nil
+	}
+	if n := served(); n != 6 {
+		t.Errorf("%d requests were served without a limit", n)
+	}
+	for _, bad := range []string{`{"acme": {"rate": -1}}`, `{"acme": {"rate": 1}`, `{"acme": {"burst": 0.5}}`} {
+		c.write("limits.json", bad)
+		hangUp(t)
+		p.eventually("the failure", func() error { return failing("1") })
+		if n := served(); n != 6 {
+			t.Errorf("%s: %d requests were served by the former limits", bad, n)
+		}
+		c.write("limits.json", `{"acme": {"rate": 0}}`)
+		hangUp(t)
+		p.eventually("the end of the failure", func() error { return failing("0") })
+	}
+	p.log.await(t, "limits of tenants not read; they stay as they were", nil)
+	p.log.await(t, "limits of tenants can be read again, and are as they were", nil)
+	c.write("limits.json", `{"acme": {"rate": 0.001, "burst": 3}}`) // without a signal
+	var line struct{ Tenants int }
+	p.log.await(t, "limits of tenants read again", &line)
+	if n := served(); n != 3 || line.Tenants != 1 {
+		t.Errorf("%d requests were served, want 3; told of %d tenants", n, line.Tenants)
+	}
+}
+
 func TestTheCanaryAsksEachWorker(t *testing.T) {
 	c := newCell(t, 3, 1)
 	p := c.start(c.args("--canary", "canary", "--probe", "/healthz", "--probe-interval", "20ms")...)

@@ -116,7 +116,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.Float64Var(&s.tenantBurst, "tenant-burst", 0, "`requests` that one tenant may send at once after a pause; 0: tenant-rate, at least 1")
 	fs.IntVar(&s.tenantInFlight, "tenant-in-flight", 256, "requests of one tenant at a time; more are refused with 429; 0: no limit")
 	fs.IntVar(&s.tenantTunnels, "tenant-tunnels", 1024, "upgraded connections of one tenant at a time; 0: no limit")
-	fs.StringVar(&s.tenantLimits, "tenant-limits", "", "`file` of tenants to whom other limits apply, JSON; read at the start")
+	fs.StringVar(&s.tenantLimits, "tenant-limits", "", "`file` of tenants to whom other limits apply, JSON; read again when it changes")
 
 	fs.IntVar(&s.attempts, "attempts", 0, "workers of the hand that one request may try; 0: 3, at most the hand; 1: no retries")
 	fs.DurationVar(&s.timeout, "timeout", 30*second, "how long a request waits for an answer to begin, over all attempts")

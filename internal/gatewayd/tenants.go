@@ -1,7 +1,12 @@
 package gatewayd
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
@@ -26,18 +31,105 @@ func (s *settings) limits() gateway.TenantLimits {
 	return gateway.TenantLimits{Rate: s.tenantRate, Burst: s.tenantBurst, InFlight: orNone(s.tenantInFlight), Tunnels: orNone(s.tenantTunnels)}
 }
 
-// readTenantLimits reads the file of tenant-limits: an object with a member for
-// each tenant, such as {"acme": {"rate": 50, "in_flight": 512}}. 0 is no limit.
-func readTenantLimits(path string, usual gateway.TenantLimits) (map[cellway.TenantID]gateway.TenantLimits, error) {
-	b, err := regular.Read(path, maxTenantLimits)
+// tenantsEvery is how often the file of tenant-limits is looked at.
+const tenantsEvery = 2 * time.Second
+
+// A tenantLimits is the file of tenant-limits: an object with a member for each
+// tenant, such as {"acme": {"rate": 50, "in_flight": 512}}. 0 is no limit. It is
+// read again when it changes; while it can't be, the limits read last stay in use.
+type tenantLimits struct {
+	path  string // empty for none
+	usual gateway.TenantLimits
+	log   *slog.Logger
+	use   func(map[cellway.TenantID]gateway.TenantLimits) error // takes limits into use
+
+	mu   sync.Mutex // guards what follows
+	text []byte     // what is in use
+	err  error      // of the last look
+}
+
+// read reads the file.
+func (l *tenantLimits) read() (all map[cellway.TenantID]gateway.TenantLimits, text []byte, err error) {
+	text, err = regular.Read(l.path, maxTenantLimits)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all, err := parseTenantLimits(b, usual)
+	if all, err = parseTenantLimits(text, l.usual); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", l.path, err)
+	}
+	return all, text, nil
+}
+
+// load reads the file for the first time.
+func (l *tenantLimits) load() (all map[cellway.TenantID]gateway.TenantLimits, err error) {
+	if l.path == "" {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, l.text, err = l.read()
+	return all, err
+}
+
+// look takes the file into use if it has changed, and says so, or why it can't be.
+func (l *tenantLimits) look() {
+	changed, tenants, err := l.again()
+	l.mu.Lock()
+	before := l.err
+	l.err = err
+	l.mu.Unlock()
+	switch {
+	case err == nil && changed:
+		l.log.Info("limits of tenants read again", "file", l.path, "tenants", tenants)
+	case err == nil && before != nil:
+		l.log.Info("limits of tenants can be read again, and are as they were", "file", l.path)
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		l.log.Error("limits of tenants not read; they stay as they were", "setting", "tenant-limits", "error", err)
+	}
+}
+
+// again reads the file, and takes it into use if it has changed.
+func (l *tenantLimits) again() (changed bool, tenants int, err error) {
+	all, text, err := l.read()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return false, 0, err
 	}
-	return all, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if bytes.Equal(text, l.text) {
+		return false, 0, nil
+	}
+	if err := l.use(all); err != nil {
+		return false, 0, fmt.Errorf("%s: %w", l.path, err)
+	}
+	l.text = text
+	return true, len(all), nil
+}
+
+// failing returns why the file could not be taken into use the last time, or nil.
+func (l *tenantLimits) failing() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Watch looks at the file until ctx ends: now and then, and whenever hup says so.
+func (l *tenantLimits) Watch(ctx context.Context, hup <-chan struct{}) error {
+	if l.path == "" {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	tick := time.NewTicker(tenantsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		case <-hup:
+		}
+		l.look()
+	}
 }
 
 func parseTenantLimits(b []byte, usual gateway.TenantLimits) (map[cellway.TenantID]gateway.TenantLimits, error) {

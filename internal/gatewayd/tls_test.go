@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,15 @@ func TestRoutersAreKnownByTheirCertificates(t *testing.T) {
 			if got := ask(name, http2); got != want {
 				t.Errorf("%q, HTTP/2 %v: %d, want %d", name, http2, got, want)
 			}
+		}
+	}
+	for _, want := range []string{
+		"no name of its certificate (stranger.example) is one of router-names (router.example, late.example), letter for letter",
+		"it showed no certificate; router-names are looked for in one",
+		"its address is in none of the networks of routers",
+	} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("the log lacks %q\n%s", want, p.log)
 		}
 	}
 	b, err := os.ReadFile(c.path("others.pem"))
