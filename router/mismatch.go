@@ -96,10 +96,21 @@ func (x *exchange) mismatch(alarm bool) {
 	x.to.figures.mismatches.Add(1)
 	if alarm {
 		x.rt.log.Warn("a guard refuses what the map sends to it", "cell", x.out.Cell.ID, "refused_by", no.by,
-			"epoch", x.out.Route.Epoch, "guard_epoch", no.epoch, "map_version", x.st.d.m.Version())
+			"epoch", x.out.Route.Epoch, "guard_epoch", no.epoch, "map_version", x.st.d.m.Version(), "hint", no.hint(&x.out))
 	}
 	x.err = fmt.Errorf("refused by the guard of %q, which asks for epoch %v", no.by, no.epoch)
 	x.answer(cellway.CellMismatch, "")
+}
+
+// hint says what to look at, by what the guard and the map disagree about.
+func (no refusal) hint(out *Decision) string {
+	switch {
+	case no.by != "" && no.by != string(out.Cell.ID):
+		return "another cell listens at this cell's endpoints: compare the map's endpoints with the cell's"
+	case no.epoch == out.Route.Epoch:
+		return "cell and epoch are those of the map: the cell may not take this router for one. Its log says whom it has refused; compare its routers and router-names with this router's address and the name in its cell-cert"
+	}
+	return "the key's epoch there is another than the map's: look at whether the key has moved"
 }
 
 // differs reports whether a and b, which both forward, mean different places.

@@ -288,3 +288,19 @@ func TestClientThatLeavesDuringTheWaitIsNotWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// The alarm says what to look at: at the endpoints, at who is believed, or at a move.
+func TestMismatchHints(t *testing.T) {
+	out := &Decision{Cell: &cellway.Cell{ID: "cell-001"}}
+	out.Route.Epoch = cellway.NewEpoch(1, 5)
+	for want, no := range map[string]refusal{
+		"another cell listens":                {epoch: cellway.NewEpoch(1, 5), by: "cell-002"},
+		"may not take this router for one":    {epoch: cellway.NewEpoch(1, 5), by: "cell-001"},
+		"look at whether the key has moved":   {epoch: cellway.NewEpoch(1, 6), by: "cell-001"},
+		"compare its routers and router-name": {epoch: cellway.NewEpoch(1, 5)},
+	} {
+		if got := no.hint(out); !strings.Contains(got, want) {
+			t.Errorf("%+v: %q, want %q", no, got, want)
+		}
+	}
+}
