@@ -29,6 +29,7 @@ type MapStatus struct {
 	SigningKeys  []string        `json:"signing_keys,omitempty"`
 	BackupAt     time.Time       `json:"backup_at,omitzero"` // when the last backup of the store was made; left out if none is known
 	Restore      *RestoreState   `json:"restore,omitempty"`  // while a restore waits for a person
+	Undone       *UndoneMap      `json:"undone,omitempty"`   // a map that was lost with a confirmation, until a person has seen it
 }
 
 // A RestoreState is a control plane that waits for a person: it was restored
@@ -43,14 +44,34 @@ type RestoreState struct {
 	Highest       cellway.Version `json:"highest"` // the newest map of all, as far as anybody has reported
 	HighestDigest string          `json:"highest_digest"`
 	HighestRouter string          `json:"highest_router,omitempty"` // who serves it
+
+	// Until routers had the time to report, a confirmation is refused: one may have
+	// a newer map than highest.
+	ReadyInSeconds int      `json:"ready_in_seconds"`  // how long that is; 0: they had
+	Unheard        []string `json:"unheard,omitempty"` // routers, and places of maps, that are known and were not heard of since the control plane started
+}
+
+// An UndoneMap is a map that a router or a place of maps had, of which nobody knew
+// when the control plane went on from its own records: what changed up to it is
+// undone. A confirmation that names it ends the alarm.
+type UndoneMap struct {
+	At      time.Time       `json:"at"`
+	Who     string          `json:"who"`
+	Version cellway.Version `json:"version"`
+	Digest  string          `json:"digest"` // of its manifest; all zero if it is not known
+	From    cellway.Version `json:"from"`   // the newest map that was known then
 }
 
 // A RestoreConfirmation is the body of POST /v1/restore/confirm. It names the
-// newest map of all, to say that it was looked at.
+// newest map of all, or the one that was undone, to say that it was looked at.
 type RestoreConfirmation struct {
 	Version cellway.Version `json:"version"`
 	Digest  string          `json:"digest"`
 	Reason  string          `json:"reason,omitempty"`
+
+	// LoseNewerMaps goes on before routers had the time to report. A newer map that
+	// one of them has is undone.
+	LoseNewerMaps bool `json:"lose_newer_maps,omitempty"`
 }
 
 // A MapVersion is one published version, as GET /v1/map/versions lists it.

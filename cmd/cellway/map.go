@@ -66,12 +66,10 @@ func (a *app) tellMap(s api.MapStatus) *facts {
 		t.add("waiting", "%s", plural(s.Waiting, "accepted change is", "accepted changes are")+" not published yet")
 	}
 	if r := s.Restore; r != nil {
-		text := fmt.Sprintf("waits for a person since %s; nothing but drains is accepted\nfrom %s", date(r.Since), r.From)
-		if r.Why != "" {
-			text += "\n" + r.Why
-		}
-		text += fmt.Sprintf("\nthe newest map of all is %s, digest %s\nto go on from it: cellway restore confirm", r.Highest, r.HighestDigest)
-		t.add("restore", "%s", a.own(text))
+		t.add("restore", "%s", a.own(tellRestore(*r, s.Routers.Routers)))
+	}
+	if u := s.Undone; u != nil {
+		t.add("undone", "%s", a.own(tellUndone(*u)+"\nwhen that is done: cellway restore confirm"))
 	}
 	return t
 }
@@ -121,13 +119,14 @@ a key; ADDED and REMOVED are entries that came and went; BUCKETS have another ow
 				}
 			}
 			t := newTable("version", "made", "change", "moved", "added", "removed", "buckets", "confirmed", "base", "overlay")
+			t.wide = []string{"base"}
 			return showList(a, versions, "no map has been published yet", t, func(v api.MapVersion) []string {
 				confirmed := ""
 				if v.Confirmed {
 					confirmed = "yes"
 				}
-				return []string{v.Version.String(), date(v.CreatedAt), v.Change, count(v.Counts.EntriesMoved), count(v.Counts.EntriesAdded), count(v.Counts.EntriesRemoved),
-					count(v.Counts.BucketsMoved), confirmed, short(v.BaseDigest), size(v.OverlayBytes)}
+				return []string{v.Version.String(), date(v.CreatedAt), v.Change, counted(v.Counts.EntriesMoved), counted(v.Counts.EntriesAdded), counted(v.Counts.EntriesRemoved),
+					counted(v.Counts.BucketsMoved), confirmed, short(v.BaseDigest), size(v.OverlayBytes)}
 			})
 		},
 	}

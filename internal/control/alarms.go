@@ -24,6 +24,7 @@ type AlarmCode string
 // The alarms.
 const (
 	AlarmHalted     AlarmCode = "publishing_halted"  // a person must confirm the newest map
+	AlarmUndone     AlarmCode = "map_undone"         // a router had a newer map than a person confirmed, and loses it
 	AlarmPublishing AlarmCode = "publishing_failing" // accepted changes don't get out
 	AlarmStore      AlarmCode = "store_failing"      // the store can't be read, written or backed up
 	AlarmSink       AlarmCode = "sink_failing"       // versions are not written where routers read them
@@ -56,6 +57,9 @@ func (s *Service) Alarms() []Alarm {
 	all := slices.Concat(s.health.alarms(), s.overdue.alarms(), s.routerAlarms(now), s.routers.cellAlarms(now), s.lockedOut.alarms(now))
 	if r := s.restored.Load(); r != nil {
 		all = append(all, Alarm{AlarmHalted, "fleet", r.At, r.refuse().Error()})
+	}
+	if left := s.aftermath.Load(); left != nil && left.undone != nil {
+		all = append(all, Alarm{AlarmUndone, "fleet", left.undone.At, left.undone.tell()})
 	}
 	slices.SortFunc(all, func(a, b Alarm) int {
 		return cmp.Or(strings.Compare(string(a.Code), string(b.Code)), strings.Compare(a.Subject, b.Subject))

@@ -36,6 +36,8 @@ type headRecord struct {
 	Window      []windowEntry   `json:"window,omitempty"` // unconfirmed changes of the last ten minutes
 	Restored    *Restored       `json:"restored,omitempty"`
 	Highest     HighestVersion  `json:"highest"`
+	Confirmed   *confirmed      `json:"confirmed,omitempty"` // the last confirmation of a restore
+	Undone      *Undone         `json:"undone,omitempty"`
 }
 
 // HighestVersion is the highest version that anybody was ever seen to have
@@ -63,8 +65,8 @@ func (h *headRecord) raise(seen uint32, now time.Time) {
 
 // halt holds back everything but drains until a person has confirmed the
 // newest map. A halt that lasts already keeps its beginning.
-func (h *headRecord) halt(now time.Time, from, why string) {
-	r := Restored{At: now, From: from, Seq: h.Seq}
+func (h *headRecord) halt(now time.Time, newest cellway.Version, from, why string) {
+	r := Restored{At: now, From: from, Seq: h.Seq, Newest: newest}
 	if h.Restored != nil {
 		r = *h.Restored
 	}
@@ -175,5 +177,9 @@ func (s *Service) follow(tx store.Tx, h headRecord) error {
 	return nil
 }
 
-// noteRestored remembers whether something waits for a person.
-func (s *Service) noteRestored(h headRecord) { s.restored.Store(h.Restored) }
+// noteRestored remembers whether something waits for a person, and what the last
+// confirmation has left.
+func (s *Service) noteRestored(h headRecord) {
+	s.restored.Store(h.Restored)
+	s.aftermath.Store(h.aftermath())
+}

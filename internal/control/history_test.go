@@ -225,7 +225,7 @@ func confirm(t testing.TB, s *control.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest); err != nil {
+	if err := s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest, true); err != nil {
 		t.Fatal(err)
 	}
 }

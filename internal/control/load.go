@@ -143,9 +143,14 @@ func (s *Service) lose(ctx context.Context, why error) error {
 		if newest != nil && newest.Map.Version() > h.Highest.Version {
 			h.Highest = HighestVersion{newest.Map.Version(), newest.Version.Manifest.Digest(), "this control plane"}
 		}
+		p, _, err := getPointer(tx)
+		if err != nil {
+			return err
+		}
 		now := time.Now().UTC()
-		h.halt(now, "an earlier state", why.Error())
+		h.halt(now, p.Version, "an earlier state", why.Error())
 		h.raise(0, now)
+		h.Restored.Incarnation = h.Incarnation
 		w := &work{tx: tx, now: now, call: Call{Who: "control plane", Reason: why.Error()}}
 		w.record("history.lost", "fleet", nil, h.Restored)
 		if err := w.writeJournal(0); err != nil {

@@ -281,10 +281,10 @@ func TestRestoredStoreLetsOnlyDrainsOutUntilConfirmed(t *testing.T) {
 	if err := s.Report(t.Context(), "r1", control.Report{Version: ahead, Digest: routemap.Digest{1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ConfirmRestore(t.Context(), by, p.Map.Version(), p.Version.Manifest.Digest()); !errors.Is(err, cellway.ErrConflict) {
+	if err := s.ConfirmRestore(t.Context(), by, p.Map.Version(), p.Version.Manifest.Digest(), true); !errors.Is(err, cellway.ErrConflict) {
 		t.Errorf("confirmed a map that is not the newest: %v", err)
 	}
-	if err := s.ConfirmRestore(t.Context(), by, ahead, routemap.Digest{1}); err != nil {
+	if err := s.ConfirmRestore(t.Context(), by, ahead, routemap.Digest{1}, true); err != nil {
 		t.Fatal(err)
 	}
 	next, err := s.Await(t.Context(), p.Map.Version())

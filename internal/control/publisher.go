@@ -70,7 +70,7 @@ type standing struct {
 // look reads where the store stands and brings memory up to it. Only the
 // publisher calls it.
 func (s *Service) look(ctx context.Context) (st standing, err error) {
-	seen, journal, waits := s.head.Load(), s.journal.Load(), s.restored.Load()
+	seen, journal, waits, left := s.head.Load(), s.journal.Load(), s.restored.Load(), s.aftermath.Load()
 	parent := s.hub.newest()
 	var foreign *versionRecord
 	var end uint64
@@ -106,6 +106,7 @@ func (s *Service) look(ctx context.Context) (st standing, err error) {
 		return st, s.catchUp(ctx)
 	}
 	s.restored.CompareAndSwap(waits, st.head.Restored) // whoever has changed it knows better
+	s.aftermath.CompareAndSwap(left, st.head.aftermath())
 	return st, nil
 }
 

@@ -197,9 +197,9 @@ func TestEveryFailedWriteOfPublishingConverges(t *testing.T) {
 							if err != nil {
 								t.Fatal(err)
 							}
-							err = s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest)
+							err = s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest, true)
 							if errors.Is(err, fault.ErrInjected) {
-								err = s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest)
+								err = s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest, true)
 								if errors.Is(err, cellway.ErrInvalid) { // nothing waits any more
 									err = nil
 								}

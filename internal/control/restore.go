@@ -20,6 +20,9 @@ type Restored struct {
 	From string    `json:"from"` // the backup
 	Why  string    `json:"why,omitempty"`
 	Seq  uint64    `json:"seq"` // the last change before
+
+	Newest      cellway.Version `json:"newest,omitzero"`       // the newest map of the store before
+	Incarnation uint32          `json:"incarnation,omitempty"` // that it was given then; 0: it went on in the one it had
 }
 
 func (r *Restored) refuse() error {
@@ -43,10 +46,15 @@ func MarkRestored(ctx context.Context, st Store, from, who string) error {
 		if rev == 0 {
 			return fmt.Errorf("%s is not the backup of a control plane: it has no head record: %w", from, cellway.ErrInvalid)
 		}
+		p, _, err := getPointer(tx)
+		if err != nil {
+			return err
+		}
 		now := time.Now().UTC()
-		h.halt(now, from, "")
-		h.Restored.At, h.Restored.From = now, from
+		h.Restored = nil // a halt that the backup tells of is part of this one
+		h.halt(now, p.Version, from, "")
 		h.raise(0, now)
+		h.Restored.Incarnation = h.Incarnation
 		w := &work{tx: tx, now: now, call: Call{Who: who, Reason: "restore from " + from}}
 		w.record("restore", "fleet", nil, h.Restored)
 		if err := w.writeJournal(0); err != nil {
@@ -63,6 +71,13 @@ type RestoreState struct {
 	Version  cellway.Version // the newest map that this control plane has
 	Digest   routemap.Digest // of its manifest
 	Highest  HighestVersion  // the highest that anybody was seen to have
+	Undone   *Undone         // nil unless a confirmation has undone a map that nobody knew of then
+
+	// Left is how long routers and sinks may still tell of a higher one before a
+	// confirmation is accepted; 0: they had the time. Unheard names those that are
+	// known and have not been heard of since this process started.
+	Left    time.Duration
+	Unheard []string
 }
 
 // RestoreState returns the state of a restore, or of a publisher that halted
@@ -79,7 +94,8 @@ func (s *Service) RestoreState(ctx context.Context) (st RestoreState, err error)
 }
 
 func (s *Service) restoreState(tx store.Tx, h headRecord) (RestoreState, error) {
-	st := RestoreState{Restored: h.Restored, Highest: h.Highest}
+	st := RestoreState{Restored: h.Restored, Highest: h.Highest, Undone: h.Undone}
+	st.Left, st.Unheard = s.hearing(time.Now())
 	p, _, err := getPointer(tx)
 	if err != nil {
 		return st, err
@@ -96,27 +112,41 @@ func (s *Service) restoreState(tx store.Tx, h headRecord) (RestoreState, error) 
 
 // ConfirmRestore lets the control plane go on from its own records. The person
 // names the newest map of all, as [Service.RestoreState] shows it, and so says
-// that it was looked at. The next version is above it.
-func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway.Version, digest routemap.Digest) error {
+// that it was looked at. The next version is above it. Until routers and sinks
+// had the time to tell what they have, that is an [cellway.ErrNotReady], unless
+// loseNewer accepts that a newer map which one of them has is undone.
+//
+// With nothing to confirm, but with a map that was undone so, naming that one
+// ends its alarm.
+func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway.Version, digest routemap.Digest, loseNewer bool) error {
 	_, err := s.write(ctx, call, func(w *work) error {
 		st, err := s.restoreState(w.tx, w.head)
 		if err != nil {
 			return err
 		}
-		if st.Restored == nil {
+		switch {
+		case st.Restored == nil && st.Undone != nil:
+			return w.seeUndone(version, digest)
+		case st.Restored == nil:
 			return fmt.Errorf("nothing waits for a confirmation: %w", cellway.ErrInvalid)
+		case st.Left > 0 && !loseNewer:
+			return st.tooSoon()
 		}
 		if version != st.Highest.Version || digest != st.Highest.Digest {
 			return fmt.Errorf("the newest map is %v with digest %v, not %v with %v; look at it, then confirm that one: %w",
 				st.Highest.Version, st.Highest.Digest, version, digest, cellway.ErrConflict)
 		}
-		w.record("restore.confirm", "fleet", st.Restored, st.Highest)
+		w.record("restore.confirm", "fleet", st.Restored, struct {
+			HighestVersion
+			Unheard []string `json:"unheard,omitempty"`
+		}{st.Highest, st.Unheard})
 		// It is a change of its own, so that the accepted map is published as a
 		// whole and as confirmed, also after a restart. It raises every epoch: what
 		// was lost may have drawn some, and no key's may fall.
 		w.head.Restored, w.aside, w.hurry, w.confirmed = nil, true, true, true
 		// Whatever somebody has of the incarnations until now, that is settled.
 		w.head.raise(st.Highest.Version.Incarnation(), w.now)
+		w.head.Confirmed = &confirmed{At: w.now, Unknown: st.Restored.unknown(w.head)}
 		return nil
 	})
 	return err
@@ -151,7 +181,11 @@ func (s *Service) noteHighest(ctx context.Context, who string, high HighestVersi
 			h.Highest = high
 		}
 		now := time.Now().UTC()
-		h.halt(now, "an unknown state", why)
+		p, _, err := getPointer(tx)
+		if err != nil {
+			return err
+		}
+		h.halt(now, p.Version, "an unknown state", why)
 		w := &work{tx: tx, now: now, call: Call{Who: "control plane", Reason: why}}
 		w.record("publishing.halt", "fleet", nil, h.Restored)
 		if err := w.writeJournal(0); err != nil {

@@ -1,10 +1,13 @@
 package control_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +46,7 @@ func TestRestoredStoreRefusesWhatChangesNoMapToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest); err != nil {
+	if err := s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.PutTenant(t.Context(), by, control.Tenant{ID: "acme"}, 0); err != nil {
@@ -235,7 +238,7 @@ func TestAHighClaimLeavesRoomAboveIt(t *testing.T) {
 		if !slices.ContainsFunc(s.Alarms(), func(a control.Alarm) bool { return a.Code == control.AlarmHalted }) {
 			t.Errorf("no alarm right after the claim: %+v", s.Alarms())
 		}
-		if err := s.ConfirmRestore(t.Context(), control.Call{Who: "tester"}, claim, routemap.Digest{}); err != nil {
+		if err := s.ConfirmRestore(t.Context(), control.Call{Who: "tester"}, claim, routemap.Digest{}, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -295,4 +298,250 @@ func TestDrainAfterARestoreWaitsToHearTheRouters(t *testing.T) {
 			})
 		})
 	}
+}
+
+// restored is a control plane that was started on a backup which router r1 is in,
+// after the fleet went on. It returns the map that the backup has, and the newest
+// that r1 was served since.
+func restored(t *testing.T, sinks ...control.Sink) (s *control.Service, stop func(), had, served *control.Published) {
+	t.Helper()
+	st := newForgetful()
+	first, end := start(t, st)
+	fleet(t, first, routemap.Settings{}, 4)
+	time.Sleep(time.Second)
+	had = first.Newest()
+	if err := first.Report(t.Context(), "r1", control.Report{Version: had.Map.Version(), Digest: had.Version.Manifest.Digest()}); err != nil {
+		t.Fatal(err)
+	}
+	backup := st.copied(t)
+	put(t, first, override("acme", cellway.Quarantine, ""))
+	time.Sleep(time.Second)
+	served = first.Newest()
+	end()
+	old, err := memstore.Restore(bytes.NewReader(backup))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+	if err := control.MarkRestored(t.Context(), old, "backup-1", "tester"); err != nil {
+		t.Fatal(err)
+	}
+	s, stop = start(t, old, sinks...)
+	return s, stop, had, served
+}
+
+// A map that is the newest only as long as nobody has said anything is not
+// confirmed: whoever would be taken back by it is heard first.
+func TestAConfirmationWaitsUntilRoutersCouldReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, stop, had, served := restored(t)
+		defer stop()
+		time.Sleep(2500 * time.Millisecond)
+		state, err := s.RestoreState(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state.Highest.Version != had.Map.Version() || state.Left != 27500*time.Millisecond || !slices.Equal(state.Unheard, []string{"router r1"}) {
+			t.Fatalf("state %+v", state)
+		}
+		early := s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest, false)
+		if !errors.Is(early, cellway.ErrNotReady) {
+			t.Fatalf("confirmed before r1 has reported: %v", early)
+		}
+		for _, part := range []string{"28s", "router r1", "--lose-newer-maps"} {
+			if !strings.Contains(early.Error(), part) {
+				t.Errorf("%q says nothing of %q", early, part)
+			}
+		}
+		serves := control.Report{Version: served.Map.Version(), Digest: served.Version.Manifest.Digest()}
+		if err := s.Report(t.Context(), "r1", serves); err != nil {
+			t.Fatal(err)
+		}
+		// A backup does not know the routers that came after it.
+		if state, _ = s.RestoreState(t.Context()); state.Left == 0 || len(state.Unheard) > 0 || state.Highest.Version != served.Map.Version() {
+			t.Errorf("r1 has reported: %+v", state)
+		}
+		time.Sleep(control.Lease)
+		if err := s.ConfirmRestore(t.Context(), by, had.Map.Version(), had.Version.Manifest.Digest(), false); !errors.Is(err, cellway.ErrConflict) {
+			t.Errorf("confirmed a map that is not the newest: %v", err)
+		}
+		if err := s.ConfirmRestore(t.Context(), by, served.Map.Version(), serves.Digest, false); err != nil {
+			t.Errorf("when all had the time to report: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if a := alarm(s, control.AlarmUndone); a != nil {
+			t.Errorf("an alarm of a map that a person knew of: %+v", a)
+		}
+	})
+}
+
+// Who was told of all its routers needs to wait for those only.
+func TestAConfirmationWaitsForNobodyWhenAllHaveReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New()
+		first, stop := start(t, st)
+		fleet(t, first, routemap.Settings{}, 2)
+		time.Sleep(time.Second)
+		stop()
+		if err := control.MarkRestored(t.Context(), st, "backup-1", "tester"); err != nil {
+			t.Fatal(err)
+		}
+		cfg := config(t, st)
+		cfg.Routers = []string{"r1", "r2"}
+		s, err := control.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := s.Newest()
+		for i, id := range cfg.Routers {
+			if state, _ := s.RestoreState(t.Context()); state.Left != control.Lease || len(state.Unheard) != 2-i {
+				t.Errorf("before %s has reported: %+v", id, state)
+			}
+			if err := s.Report(t.Context(), id, control.Report{Version: v.Map.Version(), Digest: v.Version.Manifest.Digest()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.ConfirmRestore(t.Context(), by, v.Map.Version(), v.Version.Manifest.Digest(), false); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whether it reports, asks for the next map or is read: who had a map that nobody
+// knew of when a person went on is an alarm, until a person has seen it.
+func TestAMapThatAConfirmationUndoesIsAnAlarm(t *testing.T) {
+	for name, tell := range map[string]func(*testing.T, *control.Service, control.Report) string{
+		"by report": func(t *testing.T, s *control.Service, rep control.Report) string {
+			if err := s.Report(t.Context(), "r1", rep); err != nil {
+				t.Fatal(err)
+			}
+			return "router r1"
+		},
+		"by asking": func(t *testing.T, s *control.Service, rep control.Report) string {
+			if err := s.Took(t.Context(), "routers", rep.Version); err != nil {
+				t.Fatal(err)
+			}
+			return "a router that asks as routers"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, stop, had, served := restored(t)
+				defer stop()
+				if err := s.ConfirmRestore(t.Context(), by, had.Map.Version(), had.Version.Manifest.Digest(), true); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				if err := s.Took(t.Context(), "routers", had.Map.Version()); err != nil || alarm(s, control.AlarmUndone) != nil {
+					t.Fatalf("for the map that was confirmed: %v, %+v", err, alarm(s, control.AlarmUndone))
+				}
+				rep := control.Report{Version: served.Map.Version(), Digest: served.Version.Manifest.Digest()}
+				who := tell(t, s, rep)
+				a := alarm(s, control.AlarmUndone)
+				if a == nil {
+					t.Fatal("no alarm")
+				}
+				for _, part := range []string{who, served.Map.Version().String(), had.Map.Version().String()} {
+					if !strings.Contains(a.Message, part) {
+						t.Errorf("%q says nothing of %s", a.Message, part)
+					}
+				}
+				time.Sleep(time.Minute) // the publisher has looked
+				state, err := s.RestoreState(t.Context())
+				if err != nil || state.Undone == nil || state.Restored != nil || alarm(s, control.AlarmUndone) == nil {
+					t.Fatalf("%+v, %v", state, err)
+				}
+				if err := s.ConfirmRestore(t.Context(), by, had.Map.Version(), had.Version.Manifest.Digest(), false); !errors.Is(err, cellway.ErrConflict) {
+					t.Errorf("another map was seen: %v", err)
+				}
+				if err := s.ConfirmRestore(t.Context(), by, state.Undone.Version, state.Undone.Digest, false); err != nil {
+					t.Fatal(err)
+				}
+				if a := alarm(s, control.AlarmUndone); a != nil {
+					t.Errorf("seen, and still %+v", a)
+				}
+				lines, _, err := s.Journal(t.Context(), 0, 100, "fleet")
+				if n := len(lines); err != nil || n < 3 || lines[n-2].Act != "map.undone" || lines[n-1].Act != "map.undone.seen" {
+					t.Errorf("the journal has %+v, %v", lines, err)
+				}
+			})
+		})
+	}
+}
+
+// A drain may go out before anybody confirms, and takes back a router that was
+// silent for too long: that is the same loss.
+func TestAMapThatADrainUndoesAfterARestoreIsAnAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, stop, _, served := restored(t)
+		defer stop()
+		if _, _, err := s.Drain(t.Context(), by, "cell-001", 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * control.Lease)
+		if s.Newest().Map.Version() < served.Map.Version() {
+			t.Fatal("the drain did not go out")
+		}
+		if err := s.Report(t.Context(), "r1", control.Report{Version: served.Map.Version(), Digest: served.Version.Manifest.Digest()}); err != nil {
+			t.Fatal(err)
+		}
+		if alarm(s, control.AlarmUndone) == nil {
+			t.Error("no alarm")
+		}
+	})
+}
+
+// A folder that can't be read when the control plane starts may have a newer map:
+// it is waited for like a router, looked at before it is written over, and then
+// an alarm.
+func TestASinkThatCouldNotBeReadIsHeardBeforeItIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &unreadSink{fail: errors.New("the disk is away")}
+		s, stop, had, served := restored(t, sink)
+		defer stop()
+		if err := sink.Write(t.Context(), served.Version); err != nil {
+			t.Fatal(err)
+		}
+		state, err := s.RestoreState(t.Context())
+		if err != nil || !slices.Contains(state.Unheard, sink.String()) {
+			t.Fatalf("%+v, %v", state, err)
+		}
+		if err := s.ConfirmRestore(t.Context(), by, had.Map.Version(), had.Version.Manifest.Digest(), true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, n := sink.newest(); n != 1 {
+			t.Errorf("it was written over %d times before it was read", n-1)
+		}
+		sink.mend()
+		time.Sleep(time.Minute)
+		if v, _ := sink.newest(); v <= served.Map.Version() {
+			t.Errorf("it still has map %v", v)
+		}
+		if a := alarm(s, control.AlarmUndone); a == nil || !strings.Contains(a.Message, sink.String()) {
+			t.Errorf("the alarm is %+v", a)
+		}
+	})
+}
+
+// An unreadSink can't be read until it is mended.
+type unreadSink struct {
+	memSink
+	mu   sync.Mutex
+	fail error
+}
+
+func (u *unreadSink) Newest(ctx context.Context) (*routemap.Manifest, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.fail != nil {
+		return nil, u.fail
+	}
+	return u.memSink.Newest(ctx)
+}
+
+func (u *unreadSink) mend() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fail = nil
 }

@@ -96,7 +96,7 @@ func (s *Service) loadRouters(ctx context.Context) error {
 		now := time.Now()
 		return each(tx, kindRouter, "", func(*Router, cellway.Revision) {}, func(r Router) error {
 			if r.LastSeen.After(now) { // by a clock that was wrong
-				r.LastSeen = now
+				r.LastSeen = s.routers.since.Add(-1) // it was not heard of since
 			}
 			s.routers.routers[r.ID] = &r
 			return nil
@@ -140,7 +140,11 @@ func (s *Service) Report(ctx context.Context, id string, rep Report) error {
 	g.tell()
 	g.mu.Unlock()
 
-	if err := s.noteHighest(ctx, "router "+id, HighestVersion{rep.Version, rep.Digest, id}); err != nil {
+	high := HighestVersion{rep.Version, rep.Digest, id}
+	if err := s.noteHighest(ctx, "router "+id, high); err != nil {
+		return fmt.Errorf("router %s: %w", id, err)
+	}
+	if err := s.noteUndone(ctx, "router "+id, high); err != nil {
 		return fmt.Errorf("router %s: %w", id, err)
 	}
 	if !save {

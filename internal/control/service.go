@@ -37,6 +37,7 @@ type Service struct {
 
 	foundVersion cellway.Version // the newest when this process started
 	sinks        []Sink
+	heard        *heardSinks
 	log          *slog.Logger
 
 	routers *registry
@@ -50,7 +51,8 @@ type Service struct {
 	backups   backups
 
 	// What the store holds back until a person has confirmed it, as last seen.
-	restored atomic.Pointer[Restored]
+	restored  atomic.Pointer[Restored]
+	aftermath atomic.Pointer[aftermath]
 
 	// A write that is not urgent puts a token into lane before it waits for its
 	// turn, so that a drain waits for two writes at most, however many there are.
@@ -75,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("control plane: no signing key: %w", cellway.ErrInvalid)
 	}
 	s := &Service{
-		store: cfg.Store, signers: cfg.Signers, sinks: boundSinks(cfg.Sinks), log: cfg.Log,
+		store: cfg.Store, signers: cfg.Signers, sinks: boundSinks(cfg.Sinks), heard: &heardSinks{}, log: cfg.Log,
 		routers: newRegistry(time.Now(), cfg.Routers), hub: newHub(), queue: newQueue(), overdue: newOverdue(), lockedOut: newLockedOut(), stats: &counters{},
 		lane: make(chan struct{}, 1), turn: make(chan struct{}, 1), folding: make(chan struct{}, 1),
 	}

@@ -64,13 +64,22 @@ func (s *Service) askSinks(ctx context.Context) error {
 
 func (s *Service) askSink(ctx context.Context, sink Sink) error {
 	man, err := sink.Newest(ctx)
-	if err != nil || man == nil {
+	if err != nil {
 		return err
+	}
+	if man == nil {
+		s.heard.add(sink)
+		return nil
 	}
 	if m := s.Accepted(); m != nil && m.Settings().Fleet != man.Fleet {
 		return fmt.Errorf("%v has maps of fleet %s, this is the control plane of %s: %w", sink, man.Fleet, m.Settings().Fleet, routemap.ErrFleet)
 	}
-	return s.noteHighest(ctx, sink.String(), HighestVersion{man.Version, man.Digest(), sink.String()})
+	high := HighestVersion{man.Version, man.Digest(), sink.String()}
+	if err := errors.Join(s.noteHighest(ctx, sink.String(), high), s.noteUndone(ctx, sink.String(), high)); err != nil {
+		return err
+	}
+	s.heard.add(sink)
+	return nil
 }
 
 // runSink writes the newest version to a sink until ctx ends: again after each
@@ -96,7 +105,15 @@ func (s *Service) runSink(ctx context.Context, sink Sink) {
 			cancel()
 			within, cancel = context.WithTimeoutCause(context.WithoutCancel(ctx), sinkWithin, errSinkStuck)
 		}
-		err := sink.Write(within, p.Version)
+		// What could not be looked at when this process started may have a newer map
+		// than the store: it is looked at before it is written over.
+		var err error
+		if !s.heard.has(sink) {
+			err = s.askSink(within, sink)
+		}
+		if err == nil {
+			err = sink.Write(within, p.Version)
+		}
 		cancel()
 		if err == nil {
 			wrote, wait = p.Map.Version(), sinkRetry

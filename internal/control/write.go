@@ -82,6 +82,7 @@ type work struct {
 	alone     bool               // the gate judges it without what came before
 	hurry     bool               // waits for nobody else's change to be published
 	aside     bool               // touches nothing that a restore may have lost: tokens, routers
+	touched   bool               // the head record changes beside all that
 	confirmed bool               // a person has confirmed all that is accepted: every epoch is raised
 	lines     []journalLine
 	rows      map[cellway.CellID]*row // cells that changed, or what they hold
@@ -185,7 +186,7 @@ func (w *work) finish() error {
 	if err := w.checkEndpoints(); err != nil {
 		return err
 	}
-	dirty := w.confirmed
+	dirty := w.confirmed || w.touched
 	if w.built != nil || !w.cs.IsEmpty() || w.confirmed {
 		if err := w.accept(); err != nil {
 			return err

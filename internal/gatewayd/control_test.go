@@ -163,7 +163,7 @@ func (o *office) restore(name string) {
 		if err != nil {
 			return err
 		}
-		return cl.ConfirmRestore(t.Context(), api.RestoreConfirmation{Version: m.Restore.Highest, Digest: m.Restore.HighestDigest})
+		return cl.ConfirmRestore(t.Context(), api.RestoreConfirmation{Version: m.Restore.Highest, Digest: m.Restore.HighestDigest, LoseNewerMaps: true})
 	})
 }
 

@@ -104,7 +104,7 @@ var wireTypes = map[string]any{
 	"Tenant": api.Tenant{}, "TenantSettings": api.TenantSettings{}, "TenantCreation": api.TenantCreation{}, "TenantChange": api.TenantChange{},
 	"Override": api.Override{}, "OverrideSettings": api.OverrideSettings{}, "OverrideChange": api.OverrideChange{},
 	"Alias": api.Alias{}, "AliasSettings": api.AliasSettings{}, "AliasChange": api.AliasChange{},
-	"MapStatus": api.MapStatus{}, "MapVersion": api.MapVersion{}, "MapDiff": api.MapDiff{}, "RestoreState": api.RestoreState{},
+	"MapStatus": api.MapStatus{}, "MapVersion": api.MapVersion{}, "MapDiff": api.MapDiff{}, "RestoreState": api.RestoreState{}, "UndoneMap": api.UndoneMap{},
 	"RestoreConfirmation": api.RestoreConfirmation{}, "RollbackRequest": api.RollbackRequest{}, "RollbackChange": api.RollbackChange{},
 	"Explanation": api.Explanation{}, "Admission": api.Admission{}, "Location": api.Location{},
 	"Router": api.Router{}, "RouterReport": api.RouterReport{}, "RefusedMap": api.RefusedMap{}, "CellTraffic": api.CellTraffic{},

@@ -308,5 +308,5 @@ func (s *Server) confirmRestore(q *request) (*answer, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	return &answer{}, s.service.ConfirmRestore(q.Context(), call, in.Version, digest)
+	return &answer{}, s.service.ConfirmRestore(q.Context(), call, in.Version, digest, in.LoseNewerMaps)
 }

@@ -48,7 +48,11 @@ func (s *Server) mapStatus(q *request) (*answer, error) {
 		out.Restore = &api.RestoreState{
 			Since: st.Restored.At, From: st.Restored.From, Why: st.Restored.Why, Version: st.Version, Digest: st.Digest.String(),
 			Highest: st.Highest.Version, HighestDigest: st.Highest.Digest.String(), HighestRouter: st.Highest.Router,
+			ReadyInSeconds: int((st.Left + time.Second - 1) / time.Second), Unheard: st.Unheard,
 		}
+	}
+	if u := st.Undone; u != nil {
+		out.Undone = &api.UndoneMap{At: u.At, Who: u.Who, Version: u.Version, Digest: u.Digest.String(), From: u.From}
 	}
 	return &answer{body: out}, nil
 }
@@ -80,6 +84,11 @@ func (s *Server) manifest(q *request) (*answer, error) {
 	}
 	if p == nil {
 		return nil, errNoMap
+	}
+	if after != 0 && p.Map.Version() > after {
+		if err := s.service.Took(q.Context(), q.who.name, after); err != nil {
+			s.log.WarnContext(q.Context(), "map of a router not looked at", "version", after, "error", err)
+		}
 	}
 	return &answer{raw: func(w http.ResponseWriter) {
 		man := p.Version.Manifest
