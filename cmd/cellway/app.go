@@ -28,6 +28,7 @@ type app struct {
 	verbs    []string // the commands that there are
 	answered bool     // an answer for programs was written
 	leaves   []string // what a write takes out of lists, for people
+	asks     bool     // what was asked for is asked about first
 	verbatim bool     // the output has its own lines
 	waits    func()   // ends what is shown while a command waits; nil: nothing is
 

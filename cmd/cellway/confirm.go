@@ -8,12 +8,14 @@ import (
 )
 
 // sure shows what is about to go and makes certain that it is meant: by --yes,
-// or by typing word at a terminal. Elsewhere it tells the command that does it.
+// or by typing word at a terminal. Elsewhere it tells the command that does it. A
+// dry run is asked nothing; the command that it tells has --yes then.
 func (a *app) sure(ctx context.Context, preview func(), word string) error {
+	a.asks = true
 	if a.dryRun || a.yes {
 		return nil
 	}
-	command := a.again("--yes")
+	command := a.again("")
 	switch {
 	case terminal(a.in):
 	case a.forPeople():

@@ -349,14 +349,13 @@ all of that is listed. Nothing is admitted that is drained now.`,
 			if err != nil {
 				return err
 			}
-			if !a.yes && !a.dryRun {
+			if a.asks = true; !a.yes && !a.dryRun {
 				would, err := cl.Rollback(cmd.Context(), v, a.reason, client.Write{DryRun: true})
 				if err != nil {
 					return err
 				}
 				if err := a.sure(cmd.Context(), func() {
-					fmt.Fprintf(a.err, "this takes %s back to what map %s had", plural(would.Total, "record", "records"), v)
-					fmt.Fprintf(a.err, "; left as they are: %s\n", left(would))
+					fmt.Fprintf(a.err, "this takes %s back to what map %s had; left as they are: %s\n", plural(would.Total, "record", "records"), v, left(would))
 				}, args[0]); err != nil {
 					return err
 				}

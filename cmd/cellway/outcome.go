@@ -106,11 +106,11 @@ func (a *app) planned(c api.Change, o outcome) {
 	switch {
 	case len(c.Changes) > 0:
 		a.differences(c.Changes, c.Total)
-		fmt.Fprintf(a.out, "%s would change", plural(c.Total, "record of the map", "records of the map"))
+		text := plural(c.Total, "record of the map", "records of the map") + " would change"
 		if c.Counts != nil {
-			fmt.Fprint(a.out, ": ", strings.Join(tellCounts(*c.Counts), ", "))
+			text += ": " + strings.Join(tellCounts(*c.Counts), ", ")
 		}
-		fmt.Fprintln(a.out)
+		fmt.Fprintln(a.out, text)
 	default:
 		if o.as != nil {
 			o.as.write(a.out)
@@ -130,12 +130,17 @@ func (a *app) planned(c api.Change, o outcome) {
 // would be asked for one.
 func (a *app) tellHow(c api.Change) {
 	if len(c.Causes) == 0 {
-		fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again(""))
+		a.tellCommand()
 		return
 	}
 	fmt.Fprintln(a.out, "a person must confirm it:")
 	tellCauses(a.out, c.Causes)
 	fmt.Fprintf(a.out, "to confirm exactly this change, and do it:\n\n    %s\n\n", a.again("--confirm", c.Digest))
+}
+
+// tellCommand tells the command that does what was tried.
+func (a *app) tellCommand() {
+	fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again(""))
 }
 
 // tellCounts says what the gate counts in a change, what moves first.

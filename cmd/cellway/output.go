@@ -83,10 +83,13 @@ type removal struct {
 
 // gone tells that something was removed, or would be.
 func (a *app) gone(id, text string) error {
-	if a.dryRun {
-		text = "dry run: nothing has changed"
+	if !a.dryRun {
+		return a.say(removal{ID: id, Removed: true}, "%s", text)
 	}
-	return a.say(removal{id, !a.dryRun, a.dryRun}, "%s", text)
+	return a.show(removal{ID: id, DryRun: true}, func() {
+		fmt.Fprintln(a.out, "dry run: nothing has changed")
+		a.tellCommand()
+	})
 }
 
 // listOf is a list that has come already.

@@ -74,7 +74,7 @@ func verbsOf(c *cobra.Command) (all []string) {
 }
 
 // again is the command line as typed, less --dry-run and with a flag set unless
-// it is empty, for a shell.
+// it is empty, for a shell. It is asked nothing any more: what it does was shown.
 func (a *app) again(flag string, value ...string) string {
 	var out []string
 	skip := false
@@ -92,6 +92,9 @@ func (a *app) again(flag string, value ...string) string {
 		default:
 			out = append(out, arg)
 		}
+	}
+	if a.asks && !a.yes {
+		out = append(out, "--yes")
 	}
 	if flag != "" {
 		out = append(out, flag)

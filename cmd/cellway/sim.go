@@ -113,19 +113,23 @@ func (a *app) simShow(report any, p sim.Page, html string) error {
 		defer fmt.Fprintf(a.err, "the report is in %s\n", html)
 	}
 	return a.show(report, func() {
-		fmt.Fprintf(a.out, "%s\n%s\n", p.Title, p.Lead)
+		say := func(text string) {
+			fmt.Fprintln(a.out, strings.Join(wrapped(text, 0, a.look().width), "\n"))
+		}
+		say(p.Title)
+		say(p.Lead)
 		if len(p.Facts) > 0 {
-			fmt.Fprintf(a.out, "(%s)\n", strings.Join(p.Facts, ", "))
+			say("(" + strings.Join(p.Facts, ", ") + ")")
 		}
 		for _, s := range p.Sections {
 			fmt.Fprintf(a.out, "\n%s\n", strings.ToUpper(s.Title[:1])+s.Title[1:])
 			if len(s.Rows) > 0 {
 				t := newTable(s.Head...)
-				t.rows = s.Rows
+				t.rows, t.stub = s.Rows, true
 				a.print(t)
 			}
 			if s.Note != "" {
-				fmt.Fprintln(a.out, s.Note)
+				say(s.Note)
 			}
 		}
 	})

@@ -14,6 +14,7 @@ type table struct {
 	rows  [][]string
 	tint  func(row []string, column int) string // ANSI code, "" for none
 	wide  []string                              // headings that only a wide look has
+	stub  bool                                  // where it is narrow, the first column goes above the others
 	prose bool                                  // sentences: not endless in a pipe either
 }
 
@@ -33,6 +34,7 @@ type layout struct {
 	keep  []bool
 	width []int
 	last  int  // column
+	stub  bool // the first column is above the others
 	list  bool // there are too few columns: each row is a list of its cells
 }
 
@@ -59,11 +61,23 @@ func (t *table) layout(l look, all bool) layout {
 		}
 	}
 	if l.width > 0 && !l.wide {
-		out.fit(l.width, least)
-		out.tighten(t)
+		whole := out.width[0]
+		narrow := out
+		narrow.width = slices.Clone(out.width)
+		if narrow.fit(l.width, least); t.stub && (narrow.list || narrow.width[0] < min(whole, leastColumn)) {
+			narrow = out
+			narrow.keep[0], narrow.stub = false, true
+			narrow.fit(l.width-stubIndent, least)
+			narrow.keep[0] = narrow.list
+		}
+		narrow.tighten(t)
+		out = narrow
 	}
 	return out
 }
+
+// stubIndent is how far columns stand in below a first one that is above them.
+const stubIndent = 2
 
 // tighten takes back what room wrapped columns have no use for.
 func (l *layout) tighten(t *table) {
@@ -159,6 +173,9 @@ func parted(c string, width int) (head, rest string) {
 
 func (l layout) oneLine(w io.Writer, cells []string, code func(i int) string) {
 	var b strings.Builder
+	if l.stub && !l.list {
+		b.WriteString(strings.Repeat(" ", stubIndent))
+	}
 	for i, c := range cells {
 		if !l.keep[i] {
 			continue
@@ -189,12 +206,14 @@ func (t *table) writeIn(w io.Writer, l look, in layout) {
 	for i, h := range t.head {
 		head[i] = strings.ToUpper(h)
 	}
-	in.line(w, head, func(int) string {
+	bold := func(int) string {
 		if l.colours {
 			return "1"
 		}
 		return ""
-	})
+	}
+	in.above(w, l, head, bold)
+	in.line(w, head, bold)
 	for _, r := range t.rows {
 		t.writeRow(w, l, in, r)
 	}
@@ -223,12 +242,27 @@ func (t *table) writeLists(w io.Writer, l look, in layout) {
 }
 
 func (t *table) writeRow(w io.Writer, l look, in layout, r []string) {
-	in.line(w, r, func(i int) string {
+	tint := func(i int) string {
 		if t.tint == nil || !l.colours {
 			return ""
 		}
 		return t.tint(r, i)
-	})
+	}
+	in.above(w, l, r, tint)
+	in.line(w, r, tint)
+}
+
+// above writes a first column that is above the others.
+func (l layout) above(w io.Writer, of look, cells []string, code func(i int) string) {
+	if !l.stub {
+		return
+	}
+	for _, part := range wrapped(cells[0], 0, of.width) {
+		if ansi := code(0); ansi != "" {
+			part = of.ink(ansi, part)
+		}
+		fmt.Fprintln(w, part)
+	}
 }
 
 // follow writes the heading and what rows there are, and returns how to write

@@ -62,6 +62,24 @@ func TestATableFitsItsTerminalAndLosesNothing(t *testing.T) {
 	}
 }
 
+func TestTheFirstColumnGoesAboveOthersThatTakeItsRoom(t *testing.T) {
+	table := newTable("case", "tenants down", "tenant-minutes")
+	table.stub = true
+	table.row("one stack for all, 4 attempts", "33.33 %", "1,000")
+	table.row("a cell", "100 %", "")
+	for width, want := range map[int]string{
+		36: "CASE\n  TENANTS DOWN  TENANT-MINUTES\none stack for all, 4 attempts\n  33.33 %       1,000\na cell\n  100 %\n",
+		26: "CASE\n  TENANTS  TENANT-\n  DOWN     MINUTES\none stack for all, 4\nattempts\n  33.33 %  1,000\na cell\n  100 %\n",
+		80: "CASE                           TENANTS DOWN  TENANT-MINUTES\none stack for all, 4 attempts  33.33 %       1,000\na cell                         100 %\n",
+	} {
+		var out strings.Builder
+		table.write(&out, look{width: width})
+		if out.String() != want {
+			t.Errorf("in %d columns:\n%s\nwant\n%s", width, out.String(), want)
+		}
+	}
+}
+
 func TestATableThatDoesNotFitAtAllBecomesLists(t *testing.T) {
 	table := newTable("cell", "tenants down", "tenant-minutes")
 	table.row("zone a (cell-001)", "33.33 %", "1,000")

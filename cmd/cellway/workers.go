@@ -217,11 +217,12 @@ const maxWeight = 256
 
 func (a *app) workersAdd() *cobra.Command {
 	var s workerFlags
-	c := a.keeping(&cobra.Command{
+	c := a.asking(a.keeping(&cobra.Command{
 		Use: "add CELL WORKER", SuggestFor: []string{"create", "register"}, Short: "add a worker to a cell's list", Args: exactly("CELL", "WORKER"), ValidArgsFunction: first(a.completeCells()),
 		Long: `Add a worker to a cell's list. It gets into about as many hands as every other one, and
 changes at most one member of any. Whatever else has changed in the list meanwhile does
-not matter. A worker that comes back under its old id gets its old tenants back.`,
+not matter. A worker that comes back under its old id gets its old tenants back. If most
+tenants would lose a member of their hand, it asks.`,
 		Example: "  cellway cell workers add cell-001 w9 --endpoint http://10.0.0.9:8080 --zone b --dry-run\n  cellway cell workers add cell-001 w9 --endpoint http://10.0.0.9:8080 --zone b",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.check(cmd); err != nil {
@@ -233,13 +234,15 @@ not matter. A worker that comes back under its old id gets its old tenants back.
 			}
 			var in api.WorkerSettings
 			s.apply(cmd, &in)
-			out, err := cl.PutWorker(cmd.Context(), cellway.CellID(args[0]), args[1], in, w)
+			out, err := a.changeHands(cmd.Context(), w, args[1], func(w client.Write) (api.CellWorkersChange, error) {
+				return cl.PutWorker(cmd.Context(), cellway.CellID(args[0]), args[1], in, w)
+			})
 			if errors.Is(err, cellway.ErrExists) {
 				err = mend(err, "%s changes it", a.command("cell", "workers", "set", args[0], args[1]))
 			}
 			return a.workersChanged(out, err, fmt.Sprintf("worker %s of cell %s", args[1], args[0]), "is in the list", "would be in the list")
 		},
-	})
+	}))
 	s.flags(c)
 	require(c, "endpoint")
 	return c
@@ -247,10 +250,10 @@ not matter. A worker that comes back under its old id gets its old tenants back.
 
 func (a *app) workersSet() *cobra.Command {
 	var s workerFlags
-	c := a.keeping(&cobra.Command{
+	c := a.asking(a.keeping(&cobra.Command{
 		Use: "set CELL WORKER", SuggestFor: changes(), Short: "change the settings of a worker that are named", Args: exactly("CELL", "WORKER"), ValidArgsFunction: a.completeWorkers(),
 		Long: `Change the settings of a worker that are named. Another endpoint changes no hand; another
-zone, weight or seat may.`,
+zone, weight or seat may. If most tenants would lose a member of their hand, it asks.`,
 		Example: "  cellway cell workers set cell-001 w3 --endpoint http://10.0.0.33:8080\n  cellway cell workers set cell-001 w3 --weight 2 --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := saysWhat(cmd); err != nil {
@@ -263,10 +266,12 @@ zone, weight or seat may.`,
 			if err != nil {
 				return err
 			}
-			out, err := cl.UpdateWorker(cmd.Context(), cellway.CellID(args[0]), args[1], func(in *api.WorkerSettings) error { s.apply(cmd, in); return nil }, w)
+			out, err := a.changeHands(cmd.Context(), w, args[1], func(w client.Write) (api.CellWorkersChange, error) {
+				return cl.UpdateWorker(cmd.Context(), cellway.CellID(args[0]), args[1], func(in *api.WorkerSettings) error { s.apply(cmd, in); return nil }, w)
+			})
 			return a.workersChanged(out, a.noSuchWorker(err, args), fmt.Sprintf("worker %s of cell %s", args[1], args[0]), "is changed", "would be changed")
 		},
-	})
+	}))
 	s.flags(c)
 	return c
 }
@@ -280,23 +285,26 @@ func (a *app) noSuchWorker(err error, args []string) error {
 }
 
 func (a *app) workersDrain() *cobra.Command {
-	return a.keeping(&cobra.Command{
+	return a.asking(a.keeping(&cobra.Command{
 		Use: "drain CELL WORKER", Short: "take a worker out of all hands, and leave it in the list", Args: exactly("CELL", "WORKER"), ValidArgsFunction: a.completeWorkers(),
 		Long: `Take a worker out of all hands, by weight 0. It gets no new requests, and what is under
 way ends by itself. It stays in the list: undrain gives it its weight, and its tenants,
 again. Where hands are dealt by a design it keeps its seat, and gets requests only of
-tenants whose whole hand is drained.`,
+tenants whose whole hand is drained. If most tenants would lose a member of their hand,
+it asks.`,
 		Example: "  cellway cell workers drain cell-001 w3 --dry-run\n  cellway cell workers drain cell-001 w3 --reason 'new kernel'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, w, err := a.writer()
 			if err != nil {
 				return err
 			}
-			out, err := cl.DrainWorker(cmd.Context(), cellway.CellID(args[0]), args[1], w)
+			out, err := a.changeHands(cmd.Context(), w, args[1], func(w client.Write) (api.CellWorkersChange, error) {
+				return cl.DrainWorker(cmd.Context(), cellway.CellID(args[0]), args[1], w)
+			})
 			err = a.tooFew(cmd.Context(), cl, args, err)
 			return a.workersChanged(out, err, fmt.Sprintf("worker %s of cell %s", args[1], args[0]), "is drained", "would be drained")
 		},
-	})
+	}))
 }
 
 // tooFew says what to do if so few workers would be left that no hand can be dealt.
@@ -325,7 +333,7 @@ func (a *app) tooFew(ctx context.Context, cl *client.Client, args []string, err 
 
 func (a *app) workersUndrain() *cobra.Command {
 	var weight int
-	c := a.keeping(&cobra.Command{
+	c := a.asking(a.keeping(&cobra.Command{
 		Use: "undrain CELL WORKER", Short: "give a drained worker its weight again, and its tenants with it", Args: exactly("CELL", "WORKER"), ValidArgsFunction: a.completeWorkers(),
 		Example: "  cellway cell workers undrain cell-001 w3\n  cellway cell workers undrain cell-001 w3 --weight 2",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -336,10 +344,12 @@ func (a *app) workersUndrain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out, err := cl.UndrainWorker(cmd.Context(), cellway.CellID(args[0]), args[1], weight, w)
+			out, err := a.changeHands(cmd.Context(), w, args[1], func(w client.Write) (api.CellWorkersChange, error) {
+				return cl.UndrainWorker(cmd.Context(), cellway.CellID(args[0]), args[1], weight, w)
+			})
 			return a.workersChanged(out, err, fmt.Sprintf("worker %s of cell %s", args[1], args[0]), "is in hands again", "would be in hands again")
 		},
-	})
+	}))
 	c.Flags().IntVar(&weight, "weight", 0, "weight to give it, 1 to 256; left out: the one that it had")
 	return c
 }

@@ -121,27 +121,41 @@ func (a *app) applyWorkers(ctx context.Context, cl *client.Client, id cellway.Ce
 	}
 	a.leaves = nil
 	a.leaving("worker", workerIDs(old.Workers), workerIDs(f.Workers))
-	if old.Revision != 0 && !a.dryRun && !a.yes {
-		try := w
-		try.DryRun = true
-		tried, err := cl.PutWorkers(ctx, id, f.WorkersSettings, try)
-		if err != nil {
-			return err
+	write := func(w client.Write) (api.CellWorkersChange, error) {
+		out, err := cl.PutWorkers(ctx, id, f.WorkersSettings, w)
+		if old.Revision == 0 {
+			out.Hands = nil // everybody gets a first hand
 		}
-		if h := tried.Hands; len(a.leaves) > 0 || h != nil && h.Losing > h.Tenants/2 {
-			if err := a.sure(ctx, func() {
-				a.tellLeaving(a.err)
-				fmt.Fprintln(a.err, tellEffect(tried.Hands, true))
-			}, string(id)); err != nil {
-				return err
-			}
-		}
+		return out, err
 	}
-	out, err := cl.PutWorkers(ctx, id, f.WorkersSettings, w)
-	if old.Revision == 0 {
-		out.Hands = nil // everybody gets a first hand
-	}
+	out, err := a.changeHands(ctx, w, string(id), write)
 	return a.workersChanged(out, err, "the list of workers of cell "+string(id), "is written", "would be written")
+}
+
+// changeHands tries a write first, and asks if workers go, or if it would take a
+// member out of the hands of most tenants.
+func (a *app) changeHands(ctx context.Context, w client.Write, word string, write func(client.Write) (api.CellWorkersChange, error)) (api.CellWorkersChange, error) {
+	if a.yes {
+		return write(w)
+	}
+	try := w
+	try.DryRun = true
+	tried, err := write(try)
+	if err != nil {
+		return tried, err
+	}
+	if h := tried.Hands; len(a.leaves) > 0 || h != nil && h.Losing > h.Tenants/2 {
+		if err := a.sure(ctx, func() {
+			a.tellLeaving(a.err)
+			fmt.Fprintln(a.err, tellEffect(tried.Hands, true))
+		}, word); err != nil {
+			return tried, err
+		}
+	}
+	if a.dryRun {
+		return tried, nil
+	}
+	return write(w)
 }
 
 func workerIDs(all []api.Worker) (ids []string) {
@@ -182,7 +196,7 @@ func (a *app) workersChanged(out api.CellWorkersChange, err error, what, is, wou
 			fmt.Fprintln(a.out, tellEffect(out.Hands, out.DryRun))
 		}
 		if out.DryRun {
-			fmt.Fprintf(a.out, "to do it:\n\n    %s\n\n", a.again(""))
+			a.tellCommand()
 			return
 		}
 		fmt.Fprintf(a.out, "gateways with --workers-control take it at their next look: hands %s\n", shortVersion(out.Version))
@@ -211,25 +225,26 @@ func tellEffect(e *api.HandsEffect, would bool) string {
 	share := func(n int) string {
 		return fmt.Sprintf("%.1f %% of the cell's tenants (%d of %s)", 100*float64(n)/float64(max(e.Tenants, 1)), n, of)
 	}
-	verb := func(now, then string) string {
-		if would {
-			return then
-		}
-		return now
+	verb := ""
+	if would {
+		verb = "would "
 	}
 	most := ""
 	if e.Most > 1 {
 		most = fmt.Sprintf(", up to %d", e.Most)
 	}
 	switch {
+	case e.Losing == 0 && e.Gaining == 0 && would:
+		return "nobody's hand would change"
 	case e.Losing == 0 && e.Gaining == 0:
-		return verb("nobody's hand changes", "nobody's hand would change")
+		return "nobody's hand changes"
 	case e.Losing == e.Gaining:
-		return share(e.Losing) + " " + verb("get another worker in their hand", "would get another worker in their hand") + most
+		return share(e.Losing) + " " + verb + "get another worker in their hand" + most
 	case e.Losing == 0:
-		return share(e.Gaining) + " " + verb("get a worker more in their hand", "would get a worker more in their hand")
+		return share(e.Gaining) + " " + verb + "get a larger hand"
 	case e.Gaining == 0:
-		return share(e.Losing) + " " + verb("lose a worker of their hand", "would lose a worker of their hand") + most
+		return share(e.Losing) + " " + verb + "lose a worker of their hand" + most
 	}
-	return strings.Join([]string{share(e.Losing), verb("lose", "would lose"), "a worker of their hand" + most + ", and", strconv.Itoa(e.Gaining), verb("get", "would get"), "one more"}, " ")
+	return fmt.Sprintf("%s %slose a worker of their hand%s, and %.1f %% (%d) %sget a new one, or more", share(e.Losing), verb, most,
+		100*float64(e.Gaining)/float64(max(e.Tenants, 1)), e.Gaining, verb)
 }
