@@ -38,6 +38,9 @@ func NewKeyFile(path string, random io.Reader) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("signing key %s is there already; a key that routers trust is not overwritten: %w", path, cellway.ErrExists)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make signing key %s: its folder is not there; make it, or name another file with --key FILE, and with --store FILE one beside it: %w", path, cellway.ErrNotFound)
+	}
 	if err != nil {
 		return fmt.Errorf("make signing key: %w", err)
 	}

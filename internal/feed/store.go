@@ -108,7 +108,7 @@ func isFolder(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("state folder %s does not exist; make it, so that a wrong path is not taken for a first start: %w", dir, cellway.ErrInvalid)
+		return fmt.Errorf("state folder %s does not exist; make it, so that a wrong path is not taken for a first start, or name another with --state-dir DIR: %w", dir, cellway.ErrInvalid)
 	case err == nil && !info.IsDir():
 		return fmt.Errorf("state folder %s is not a folder: %w", dir, cellway.ErrInvalid)
 	}

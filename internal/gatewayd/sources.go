@@ -1,6 +1,7 @@
 package gatewayd
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -199,13 +200,15 @@ func (f *workersFrom) checkKeep() error {
 	}
 	info, err := os.Stat(filepath.Dir(f.keep))
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("workers-keep: the last good list is kept in %s, whose folder is not there; make it, or name another file with --workers-keep FILE: %w", f.keep, cellway.ErrNotFound)
 	case err != nil:
-		return fmt.Errorf("workers-keep: the folder of %s must exist: %w", f.keep, err)
+		return fmt.Errorf("workers-keep: the folder of %s: %w; name a file with --workers-keep FILE", f.keep, err)
 	case !info.IsDir():
-		return fmt.Errorf("workers-keep: %s is no folder: %w", filepath.Dir(f.keep), cellway.ErrInvalid)
+		return fmt.Errorf("workers-keep: %s is no folder; name another file with --workers-keep FILE: %w", filepath.Dir(f.keep), cellway.ErrInvalid)
 	}
 	if info, err := os.Stat(f.keep); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("workers-keep: %s is no file: %w", f.keep, fs.ErrInvalid)
+		return fmt.Errorf("workers-keep: %s is no file; name another with --workers-keep FILE: %w", f.keep, fs.ErrInvalid)
 	}
 	return nil
 }

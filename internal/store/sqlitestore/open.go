@@ -102,7 +102,7 @@ func locate(path string, create bool) (file string, err error) {
 			folder, err = filepath.EvalSymlinks(folder)
 		}
 		if err != nil {
-			return "", fmt.Errorf("create store %s: its folder can't be found: %w: %w", path, cellway.ErrNotFound, err)
+			return "", fmt.Errorf("create store %s: its folder is not there; make it, or name another file with --store FILE: %w: %w", path, cellway.ErrNotFound, err)
 		}
 		return filepath.Join(folder, filepath.Base(abs)), nil
 	case errors.Is(err, fs.ErrNotExist):
