@@ -70,8 +70,9 @@ type Config struct {
 	// aren't valid are refused by New.
 	Known []Place
 
-	// Log is told of moves, and of questions that failed: of keys that could not
-	// be looked up again, once a minute. If nil, nothing is.
+	// Log is told of moves, and of questions that failed: why cells can't be learned,
+	// once for each cause, as a refused token is; of keys that could not be looked up
+	// again, once a minute. If nil, nothing is, and [Transport.Stats] has the rest.
 	Log *slog.Logger
 }
 
@@ -83,6 +84,7 @@ type Transport struct {
 	log    *slog.Logger
 	start  time.Time
 	keys   keys
+	figures
 
 	deaf  atomic.Int64 // until when the control plane is not asked
 	looks atomic.Int32 // how many keys are looked up again now

@@ -33,6 +33,9 @@ func (t *Transport) first(ctx context.Context, k *known) (*settled, error) {
 		return nil, fmt.Errorf("locate key %s: not known a moment ago: %w", k.key, cellway.ErrNotFound)
 	}
 	err := t.ask(ctx, k)
+	if err != nil && !errors.Is(err, cellway.ErrNotFound) && context.Cause(ctx) == nil {
+		t.cantLearn(err)
+	}
 	if errors.Is(err, cellway.ErrNotFound) {
 		k.vain.Store(t.now() + int64(time.Second))
 	}
@@ -43,8 +46,12 @@ func (t *Transport) first(ctx context.Context, k *known) (*settled, error) {
 func (t *Transport) ask(ctx context.Context, k *known) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.LocateTimeout)
 	defer cancel()
+	t.figures.asked.Add(1)
 	l, err := t.cfg.Locate(ctx, k.key)
 	if err != nil {
+		if !errors.Is(err, cellway.ErrNotFound) {
+			t.figures.failed.Add(1)
+		}
 		if !errors.Is(err, cellway.ErrNotFound) {
 			t.deaf.Store(t.now() + int64(t.cfg.LocateTimeout))
 		}
@@ -61,6 +68,7 @@ func (t *Transport) ask(ctx context.Context, k *known) error {
 		return fmt.Errorf("locate key %s: %w", k.key, err)
 	}
 	t.learn(k, p)
+	t.learned()
 	return nil
 }
 
@@ -134,6 +142,13 @@ func (t *Transport) heed(k *known, h http.Header) bool {
 	}
 	epoch, _ := cellway.ParseEpoch(h.Get(EpochHeader))
 	t.settle(k, cell, epoch)
+	if t.cfg.Locate == nil {
+		if k.place.Load() == nil {
+			t.cantLearn(fmt.Errorf("%w: %s", errNoEndpoints, cell))
+		} else {
+			t.learned()
+		}
+	}
 	return true
 }
 

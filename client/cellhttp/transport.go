@@ -94,6 +94,7 @@ func (c *call) again() bool {
 // direct sends the request to p: to its next endpoint, and to another one if
 // nothing was sent.
 func (c *call) direct(p *settled) (*http.Response, error) {
+	c.t.figures.direct.Add(1)
 	n := len(p.urls)
 	turn := int(c.k.turn.Add(1))
 	var errs []error
@@ -161,11 +162,15 @@ func (c *call) elsewhere(p *settled, h http.Header) *settled {
 
 // viaRouter sends the request through the router and learns from the answer.
 func (c *call) viaRouter() (*http.Response, error) {
+	c.t.figures.routed.Add(1)
 	resp, _, err := c.send(c.t.router)
 	if err != nil {
 		return nil, fmt.Errorf("router: %w", err)
 	}
-	c.t.heed(c.k, resp.Header)
+	// What the router answers itself names no cell either.
+	if !c.t.heed(c.k, resp.Header) && c.t.cfg.Locate == nil && resp.StatusCode < http.StatusBadRequest {
+		c.t.cantLearn(errNamesNoCell)
+	}
 	return resp, nil
 }
 
@@ -185,6 +190,7 @@ func (c *call) recheck() *http.Response {
 	ctx, cancel := context.WithCancelCause(c.req.Context())
 	timer := time.AfterFunc(t.cfg.LocateTimeout, func() { cancel(errNoRouter) })
 	asked := &call{t: t, req: c.req.WithContext(ctx), k: k}
+	t.figures.routed.Add(1)
 	resp, _, err := asked.send(t.router)
 	if stopped := timer.Stop(); err == nil && stopped {
 		if t.heed(k, resp.Header) {
