@@ -120,6 +120,9 @@ func (a *app) mends(err error) (out []string) {
 		from("give the address of a control plane, as in --url http://127.0.0.1:7700; ")
 	case errors.Is(err, fs.ErrExist):
 		out = append(out, "no file is overwritten: name another one, or remove that one")
+	case len(out) == 0 && errors.Is(err, cellway.ErrNeedsMove):
+		out = append(out, "what can be done today: leave it in its cell; refuse it everywhere (cellway override set KEY --kind quarantine);",
+			"or, only if no tenant of the fleet has data in its cell: cellway fleet set --stateless, then a pin")
 	case len(out) == 0 && errors.Is(err, cellway.ErrNotFound):
 		out = about(err, lists, " has those that there are")
 	case len(out) == 0 && errors.Is(err, cellway.ErrExists):

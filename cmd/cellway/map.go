@@ -25,9 +25,6 @@ func (a *app) mapCommand() *cobra.Command {
 	return c
 }
 
-// noMap is what there is to say before the first one.
-const noMap = "none yet: register cells, then cellway map assign"
-
 func (a *app) mapStatus() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Aliases: []string{"show"}, SuggestFor: lookups(), Short: "the newest map and how far routers are", Args: exactly(), Example: "  cellway map status",
@@ -40,16 +37,23 @@ func (a *app) mapStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(s, func() { a.tellMap(s).write(a.out) })
+			next := ""
+			if s.Version == 0 && a.forPeople() {
+				if next, err = askUntilMap(cmd.Context(), cl); err != nil {
+					return err
+				}
+			}
+			return a.show(s, func() { a.tellMap(s, next).write(a.out) })
 		},
 	}
 }
 
-func (a *app) tellMap(s api.MapStatus) *facts {
+// tellMap tells of a map, or with which command the first one begins.
+func (a *app) tellMap(s api.MapStatus, next string) *facts {
 	t := &facts{}
 	t.add("fleet", "%s", s.Fleet)
 	if s.Version == 0 {
-		t.add("map", "%s", a.own(noMap))
+		t.add("map", "%s", a.own("none yet; next: "+next))
 	} else {
 		t.add("version", "%s", s.Version)
 		t.add("digest", "%s", s.Digest)

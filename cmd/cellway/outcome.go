@@ -66,10 +66,15 @@ func fate(ctx context.Context, cl *client.Client, c api.Change, o outcome) strin
 		return "it is recorded, and the map needs no change for it"
 	case err != nil:
 		return "nothing was left to do"
-	case s.Version == 0 && c.Unchanged:
-		return "nothing was left to do; there is no map yet: cellway map assign makes the first one"
 	case s.Version == 0:
-		return "it is recorded; there is no map yet, and the first one will have it: cellway map assign makes it"
+		next, err := askUntilMap(ctx, cl)
+		if err != nil {
+			next = "cellway status tells"
+		}
+		if c.Unchanged {
+			return "nothing was left to do; there is no map yet; next: " + next
+		}
+		return "it is recorded; there is no map yet, and the first one will have it; next: " + next
 	case kept:
 		return fmt.Sprintf("it is recorded, and the map needs no change for it: routers stay with map %s", s.Version)
 	case o.kept:

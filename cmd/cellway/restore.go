@@ -67,7 +67,7 @@ says that it was looked at, and ends the alarm.`,
 				return err
 			}
 			preview := func() {
-				a.tellMap(s).write(a.err)
+				a.tellMap(s, "cellway status").write(a.err)
 				fmt.Fprintln(a.err)
 				t := newTable("router", "state", "map")
 				for _, r := range routers {

@@ -27,6 +27,8 @@ type overview struct {
 	Routers      map[string][]string `json:"routers"`            // ids by state: up_to_date, behind, refuses, silent
 	BackupAt     time.Time           `json:"backup_at,omitzero"` // the last one; left out if none is known
 	Alarms       []alarm             `json:"alarms"`
+
+	next string // command towards the first map, while there is none
 }
 
 // An overviewMap is the newest map.
@@ -161,6 +163,9 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 	for _, s := range []cellway.CellState{cellway.CellNew, cellway.CellActive, cellway.CellCordoned, cellway.CellRetired} {
 		o.States[s.String()] = 0
 	}
+	if status.Version == 0 {
+		o.next = untilMap(status.Fleet, cells)
+	}
 	reported := reportedCells(routers)
 	for _, c := range cells {
 		o.States[c.State.String()]++
@@ -252,7 +257,7 @@ func (l look) tellOverviewMap(o overview, now time.Time) string {
 		return l.ink("31", fmt.Sprintf("a restore waits for a person since %s: nothing but drains is accepted", date(r.Since))) + "\ncellway map status, then cellway restore confirm"
 	}
 	if o.Map.Version == 0 {
-		return noMap
+		return "none yet; next: " + o.next
 	}
 	text := fmt.Sprintf("%s (incarnation %d), made %s, %s with an entry", l.ink("1", o.Map.Version.String()), o.Map.Incarnation, age(now, o.Map.CreatedAt), plural(o.Map.Keys, "key", "keys"))
 	if n := o.Map.Waiting; n > 0 {
@@ -263,7 +268,7 @@ func (l look) tellOverviewMap(o overview, now time.Time) string {
 
 func (l look) tellCells(o overview) string {
 	if len(o.Cells) == 0 {
-		return "none yet: cellway cell add"
+		return "none yet"
 	}
 	var parts []string
 	for _, s := range []struct {

@@ -36,7 +36,7 @@ func (s *Service) PutAlias(ctx context.Context, call Call, set cellway.Alias) (a
 	}
 	c, err = s.write(ctx, call, func(w *work) error {
 		if w.m == nil {
-			return fmt.Errorf("alias %s: the fleet has no map yet: %w", set.Name, cellway.ErrNotReady)
+			return fmt.Errorf("alias %s: the fleet has no map yet; cellway status tells what is next: %w", set.Name, cellway.ErrNotReady)
 		}
 		switch old, err := getAlias(w.tx, set.Name); {
 		case (err == nil || errors.Is(err, cellway.ErrNotFound)) && call.at(old.Revision, "alias "+string(set.Name)) != nil:

@@ -55,6 +55,20 @@ func (s *Service) AssignBuckets(ctx context.Context, call Call) (p BucketPlan, c
 	return p, c, err
 }
 
+// noTaker says that no cell can take buckets, and what mends it.
+func noTaker(cells []cellway.Cell) error {
+	why, mend := "there is none", "cellway cell add CELL --endpoint URL --state active"
+	for _, c := range cells {
+		switch {
+		case c.State == cellway.CellCordoned && c.Admit < 100:
+			why, mend = "none is active and undrained", fmt.Sprintf("cellway undrain %s --to 100", c.ID)
+		case c.State == cellway.CellNew, c.State == cellway.CellCordoned:
+			return fmt.Errorf("no cell can take buckets: none is active; first cellway cell activate %s: %w", c.ID, cellway.ErrNoRoom)
+		}
+	}
+	return fmt.Errorf("no cell can take buckets: %s; first %s: %w", why, mend, cellway.ErrNoRoom)
+}
+
 // A bucketDeal is an assignment of buckets, worked out.
 type bucketDeal struct {
 	fleet  Fleet
@@ -82,7 +96,7 @@ func (d *bucketDeal) read(tx store.Tx, m *routemap.Map) (err error) {
 		}
 	}
 	if len(takers) == 0 {
-		return fmt.Errorf("no cell can take buckets: none is active and undrained: %w", cellway.ErrNoRoom)
+		return noTaker(d.cells)
 	}
 	var now []cellway.CellID
 	if m != nil {

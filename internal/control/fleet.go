@@ -116,7 +116,11 @@ func (s *settlement) read(tx store.Tx, m *routemap.Map, set routemap.Settings) e
 
 func (s *settlement) apply(w *work) error {
 	if n := len(s.astray); n > 0 {
-		return fmt.Errorf("the fleet can't stop being stateless while %d tenants are sent elsewhere than home, such as %s: remove their overrides first: %w", n, s.astray[0], cellway.ErrInUse)
+		some := fmt.Sprintf("tenant %s is", s.astray[0])
+		if n > 1 {
+			some = fmt.Sprintf("%d tenants, such as %s, are", n, s.astray[0])
+		}
+		return fmt.Errorf("the fleet can't stop being stateless while %s sent elsewhere than home; first cellway override remove %s: %w", some, s.astray[0], cellway.ErrInUse)
 	}
 	w.cs.Entries = append(w.cs.Entries, s.entries...)
 	return nil

@@ -70,7 +70,7 @@ func (s *Service) PutOverride(ctx context.Context, call Call, set cellway.Entry,
 	}
 	c, err = s.write(ctx, call, func(w *work) error {
 		if w.m == nil {
-			return fmt.Errorf("override %s: the fleet has no map yet: %w", set.Key, cellway.ErrNotReady)
+			return fmt.Errorf("override %s: the fleet has no map yet; cellway status tells what is next: %w", set.Key, cellway.ErrNotReady)
 		}
 		fleet, err := getFleet(w.tx)
 		if err != nil {

@@ -94,7 +94,7 @@ func (w *work) mayOwn(fleet Fleet, d dataPlace, key cellway.Key, cell cellway.Ce
 	}
 	switch {
 	case !fleet.Stateless && d.cell != "" && d.cell != cell && d.registered:
-		return fmt.Errorf("the data of key %s is in cell %s, not in %s: %w", key, d.cell, cell, cellway.ErrNeedsMove)
+		return fmt.Errorf("the data of key %s is in cell %s, not in %s, and moves between cells are not built yet: %w", key, d.cell, cell, cellway.ErrNeedsMove)
 	case !fleet.Stateless && d.cell != "" && d.cell != cell:
 		// Nobody registered it, but it may be in use all the same.
 		w.ask = append(w.ask, routemap.Cause{Name: "unregistered_key_moved", Count: 1})

@@ -57,7 +57,7 @@ func (w *work) mayStay(t, old Tenant) error {
 		return err
 	}
 	if err := placement.Stay(newRow(r.cell, without, 0).candidate, old.request(), t.request()); err != nil {
-		return fmt.Errorf("%w; %w", err, cellway.ErrNeedsMove)
+		return fmt.Errorf("%w; it would have to move to another cell, and moves are not built yet: %w", err, cellway.ErrNeedsMove)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func get[T any](tx store.Tx, kind, id string, set func(*T, cellway.Revision)) (T
 		var zero T
 		switch missing := errors.Is(err, cellway.ErrNotFound); {
 		case missing && kind == kindFleet:
-			return zero, fmt.Errorf("the fleet has no settings yet; create it first: %w", cellway.ErrNotFound)
+			return zero, fmt.Errorf("the fleet has no settings yet; create it first: cellway fleet create NAME: %w", cellway.ErrNotFound)
 		case missing:
 			return zero, fmt.Errorf("%s %s: %w", kind, id, cellway.ErrNotFound)
 		}

@@ -23,7 +23,7 @@ func (s *Service) RollbackTo(ctx context.Context, call Call, version cellway.Ver
 	var settle settlement
 	c, err = s.prepared(ctx, call, func(tx store.Tx, m *routemap.Map) error {
 		if m == nil {
-			return fmt.Errorf("roll back to map %v: the fleet has no map: %w", version, cellway.ErrNotReady)
+			return fmt.Errorf("roll back to map %v: the fleet has no map yet; cellway status tells what is next: %w", version, cellway.ErrNotReady)
 		}
 		found = m.RollbackTo(old)
 		settle = settlement{}

@@ -166,7 +166,7 @@ func (w *work) place(t Tenant) (Tenant, error) {
 		return t, err
 	}
 	if w.m == nil {
-		return t, fmt.Errorf("tenant %s: the fleet has no map yet; activate cells, then assign its buckets: %w", t.ID, cellway.ErrNotReady)
+		return t, fmt.Errorf("tenant %s: the fleet has no map yet; cellway status tells what is next: %w", t.ID, cellway.ErrNotReady)
 	}
 	reuse := false
 	if alias, err := getAlias(w.tx, t.ID); err == nil {

@@ -16,7 +16,7 @@ import (
 const longestPoll = 5 * time.Minute
 
 // errNoMap says that nothing was published yet.
-var errNoMap = fmt.Errorf("no map has been published yet: register cells, then assign the buckets: %w", cellway.ErrNotReady)
+var errNoMap = fmt.Errorf("no map has been published yet; cellway status tells what is next: %w", cellway.ErrNotReady)
 
 func (s *Server) mapStatus(q *request) (*answer, error) {
 	if err := q.done(); err != nil {
