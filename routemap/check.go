@@ -69,7 +69,7 @@ func (m *Map) checkRecord(key string, rec record, ownable func(uint16) bool) err
 	return nil
 }
 
-// checkPassThrough holds pass_through to fleets of one active cell.
+// checkPassThrough holds pass-through to fleets of one active cell.
 func (m *Map) checkPassThrough() error {
 	n := 0
 	for _, c := range m.cells {
@@ -78,7 +78,7 @@ func (m *Map) checkPassThrough() error {
 		}
 	}
 	if n > 1 {
-		return fmt.Errorf("pass_through is for one active cell, and there would be %d; turn it off, or leave it off: %w", n, ErrCheck)
+		return fmt.Errorf("pass-through is for one active cell, and there would be %d; turn it off, or leave it off: %w", n, ErrCheck)
 	}
 	return nil
 }

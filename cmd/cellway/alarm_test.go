@@ -64,7 +64,7 @@ func TestALargeFleetIsStillOneGlance(t *testing.T) {
 	a := &app{output: "table", out: boot.NewOutput(&out)}
 	a.tellOverview(o, time.Now())
 	if n := strings.Count(out.String(), "\n"); n > 15 || !strings.Contains(out.String(), "and 197 more, active and admitting 100 %") || !strings.Contains(out.String(), "█·········") ||
-		!strings.Contains(out.String(), "10 of 10  open at 1 of 1") || !strings.Contains(out.String(), "0 of 10                   4") {
+		!strings.Contains(out.String(), "10 of 10         open at 1 of 1") || !strings.Contains(out.String(), "0 of 10                          4") {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 }

@@ -29,6 +29,7 @@ type app struct {
 	answered bool     // an answer for programs was written
 	leaves   []string // what a write takes out of lists, for people
 	asks     bool     // what was asked for is asked about first
+	unhelped error    // why there was no help
 	verbatim bool     // the output has its own lines
 	waits    func()   // ends what is shown while a command waits; nil: nothing is
 
@@ -54,6 +55,9 @@ func run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.unhelped
+	}
 	if lost := a.out.Err(); lost != nil && !errors.Is(err, lost) {
 		// What the command did is done, but who asked for it can't read so.
 		if err == nil {
@@ -128,6 +132,13 @@ context; without any of them it is http://127.0.0.1:7700.`,
 	a.helpWithin(root)
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Short = "what a command does, and what it takes"
+		help.Run, help.RunE = nil, func(c *cobra.Command, args []string) error {
+			of, rest, err := root.Find(args)
+			if err != nil || of.HasSubCommands() && len(rest) > 0 {
+				return unknown(of, rest)
+			}
+			return of.Help()
+		}
 		help.Long = "Tell what a command does, and what it takes; -h behind the command does the same."
 	}
 	return root

@@ -69,7 +69,7 @@ func (a *app) cellList() *cobra.Command {
 				}
 				return reportedCells(routers)
 			})
-			t := newTable("cell", "state", "admit", "tenants", "buckets", "failed", "5xx", "breaker", "mismatches", "guard", "region", "endpoints", "title")
+			t := newTable("cell", "state", "admit", "tenants", "buckets", "failed requests", "5xx", "breaker", "mismatches", "guard", "region", "endpoints", "title")
 			t.tint = tintState(1, 2)
 			return showList(a, cells, "no cell yet; register one with cellway cell add CELL --endpoint URL --state active", t, func(c api.Cell) []string {
 				r := reported()[c.ID]

@@ -47,13 +47,16 @@ func TestAWriteWhoseStoreFailedIsNotToldAsUndone(t *testing.T) {
 func TestPlainErrorsEndWhereTheSentenceDoes(t *testing.T) {
 	missing := &fs.PathError{Op: "lstat", Path: "x.pem", Err: fs.ErrNotExist}
 	for want, err := range map[string]error{
-		"cell cell-009: not found":                          fmt.Errorf("cell cell-009: %w", cellway.ErrNotFound),
+		"there is no cell cell-009":                         fmt.Errorf("cell cell-009: %w", cellway.ErrNotFound),
 		"fleet: exists already":                             fmt.Errorf("fleet: %w", cellway.ErrExists),
 		"cell c1 still has 3 tenants":                       fmt.Errorf("cell c1 still has 3 tenants: %w", cellway.ErrInUse),
-		"2 of 3 are deleted; tenant x: not found":           fmt.Errorf("2 of 3 are deleted; tenant x: %w", cellway.ErrNotFound),
+		"2 of 3 are deleted; there is no tenant x":          fmt.Errorf("2 of 3 are deleted; tenant x: %w", cellway.ErrNotFound),
 		"fleet: a name is short":                            fmt.Errorf("fleet: a name is short: %w", cellway.ErrInvalid),
+		"there are no settings yet; create it first":        fmt.Errorf("there are no settings yet; create it first: %w", cellway.ErrNotFound),
+		"no map goes out (cellway restore confirm)":         fmt.Errorf("no map goes out (cellway restore confirm): %w", cellway.ErrNotReady),
+		"worker \"w1\": endpoint: give one":                 fmt.Errorf("worker %q: %w: endpoint: give one: %w", "w1", cellway.ErrInvalid, cellway.ErrInvalid),
 		"map has no cell":                                   fmt.Errorf("map has no cell: %w", routemap.ErrCheck),
-		"key x.pem: not found":                              fmt.Errorf("key x.pem: %w: %w", cellway.ErrNotFound, missing),
+		"there is no key x.pem":                             fmt.Errorf("key x.pem: %w: %w", cellway.ErrNotFound, missing),
 		"key x.pem: file does not exist":                    fmt.Errorf("key x.pem: %w", missing),
 		"a key: lstat x.pem: file does not exist":           fmt.Errorf("a key: %w", missing),
 		"cell c1 admits 0 %; a drain to 5 % would raise it": fmt.Errorf("cell c1 admits 0 %%; a drain to 5 %% would raise it: %w: %w", cellway.ErrInvalid, errState),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -188,12 +189,18 @@ func plain(err error) string {
 			}
 		}
 	}
-	return text
+	if errors.Is(err, cellway.ErrInvalid) {
+		text = strings.ReplaceAll(text, ": "+cellway.ErrInvalid.Error()+": ", ": ")
+	}
+	return missing.ReplaceAllString(text, "${1}there is no $2")
 }
+
+// missing is how an error says of a record, by its kind and name, that it is none.
+var missing = regexp.MustCompile(`(^|; )([a-z]+ [^ ;]+): ` + regexp.QuoteMeta(cellway.ErrNotFound.Error()) + `$`)
 
 // says reports whether a text ends in a sentence, where one that only names what
 // it is about is none yet.
 func says(text string) bool {
 	last := text[max(strings.LastIndex(text, "; "), strings.LastIndex(text, ": "))+1:]
-	return len(strings.Fields(last)) > 3
+	return len(strings.Fields(last)) > 2
 }

@@ -14,6 +14,10 @@ import (
 func (a *app) helpWithin(root *cobra.Command) {
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if rest := c.Flags().Args(); c.HasSubCommands() && len(rest) > 0 {
+			a.unhelped = unknown(c, rest)
+			return
+		}
 		var text bytes.Buffer
 		c.SetOut(&text)
 		plain(c, args)

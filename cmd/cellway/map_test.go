@@ -17,7 +17,7 @@ func TestVersionsWithoutADigestAreListed(t *testing.T) {
 	}))
 	defer s.Close()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"cellway", "map", "versions", "--url", s.URL}, strings.NewReader(""), &stdout, &stderr)
+	code := run(t.Context(), []string{"cellway", "map", "versions", "-o", "wide", "--url", s.URL}, strings.NewReader(""), &stdout, &stderr)
 	if code != exitOK || !strings.Contains(stdout.String(), "1.2") || !strings.Contains(stdout.String(), "abc") {
 		t.Errorf("code %d, %s%s", code, stdout.String(), stderr.String())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,7 +36,7 @@ func (a *app) wrote(ctx context.Context, cl *client.Client, answer any, c api.Ch
 			return err
 		}
 	case c.DryRun:
-		a.planned(c, o)
+		a.planned(ctx, cl, c, o)
 	default:
 		if o.done != nil {
 			o.done()
@@ -102,7 +103,7 @@ func heldBack(r api.RestoreState) string {
 
 // planned tells what a dry run found: what would change, then how much of it,
 // what a person would have to confirm, then the command that does it.
-func (a *app) planned(c api.Change, o outcome) {
+func (a *app) planned(ctx context.Context, cl *client.Client, c api.Change, o outcome) {
 	fmt.Fprintln(a.out, "dry run: nothing has changed")
 	if o.would != "" {
 		fmt.Fprintln(a.out, o.would)
@@ -110,6 +111,9 @@ func (a *app) planned(c api.Change, o outcome) {
 	a.tellLeaving(a.out)
 	switch {
 	case len(c.Changes) > 0:
+		for i, d := range c.Changes {
+			c.Changes[i].From = cmp.Or(d.From, servedBefore(ctx, cl, d))
+		}
 		a.differences(c.Changes, c.Total)
 		text := plural(c.Total, "record of the map", "records of the map") + " would change"
 		if c.Counts != nil {
@@ -157,7 +161,11 @@ func tellCounts(n api.Counts) []string {
 		}
 	}
 	of := func(n uint32, what string) string { return fmt.Sprintf(" of %d %s", n, what) }
-	add(n.EntriesMoved, "entry"+of(n.Entries, "moves"), "entries"+of(n.Entries, "move"))
+	if n.EntriesMoved > n.Entries { // their buckets' cells had them before
+		add(n.EntriesMoved, "key gets another owner", "keys get another owner")
+	} else {
+		add(n.EntriesMoved, "entry"+of(n.Entries, "moves"), "entries"+of(n.Entries, "move"))
+	}
 	add(n.BucketsMoved, "bucket"+of(n.Buckets, "moves"), "buckets"+of(n.Buckets, "move"))
 	add(n.EntriesAdded, "entry comes", "entries come")
 	add(n.EntriesRemoved, "entry goes", "entries go")
@@ -202,6 +210,19 @@ func (a *app) differences(first []api.Difference, total int) {
 	default:
 		fmt.Fprintf(a.out, "%s the same in another epoch, as after a restore\n", plural(more, "record answers", "records answer"))
 	}
+}
+
+// servedBefore says by which cell a key was served that gets its first entry; ""
+// for any other difference.
+func servedBefore(ctx context.Context, cl *client.Client, d api.Difference) string {
+	if d.What != "entry" || d.From != "" {
+		return ""
+	}
+	e, err := cl.Explain(ctx, cellway.Key(d.Name))
+	if err != nil || e.Cell == "" {
+		return ""
+	}
+	return fmt.Sprintf("in %s, by %s", e.Cell, map[string]string{"bucket": "its bucket", "tenant": "its tenant's entry", "catch_all": "the catch-all"}[e.Rule])
 }
 
 // plainSetting spells extractors as flags take them.

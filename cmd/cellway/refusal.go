@@ -58,10 +58,30 @@ func (a *app) reportGate(e *client.Error, err error) {
 	fmt.Fprintln(a.err, "cellway: "+text)
 	tellCauses(a.err, e.Causes)
 	a.tellLeaving(a.err)
-	if e.Counts != nil {
+	if e.Counts != nil && !toldByCauses(*e.Counts, e.Causes) {
 		fmt.Fprintf(a.err, "  with the changes of the last ten minutes: %s\n", strings.Join(tellCounts(*e.Counts), ", "))
 	}
 	fmt.Fprintf(a.err, "  to see all that would change, add --dry-run\n  to confirm exactly this change:\n\n    %s\n\n", a.again("--confirm", e.Digest))
+}
+
+// toldByCauses reports whether the causes count all that a change does.
+func toldByCauses(n api.Counts, causes []api.Cause) bool {
+	for _, c := range causes {
+		switch c.Name {
+		case "entries_moved":
+			n.EntriesMoved = 0
+		case "buckets_moved":
+			n.BucketsMoved = 0
+		case "cells_repointed":
+			n.CellsRepointed = 0
+		case "extractors_changed":
+			n.ExtractorsChanged = false
+		case "mapping_changed":
+			n.MappingChanged = false
+		}
+	}
+	n.Entries, n.Buckets, n.Cells = 0, 0, 0 // of which
+	return n == api.Counts{}
 }
 
 // tellCauses tells what of a change a person must confirm.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -171,6 +172,10 @@ func (a *app) model(ctx context.Context, m *routemap.Map, s fleetSim, run sim.Ru
 			weight = 1
 		}
 		tenants = append(tenants, sim.Tenant{ID: t.ID, Weight: weight})
+	}
+	if s.resource != "tenants" && len(tenants) > 0 && !slices.ContainsFunc(tenants, func(t sim.Tenant) bool { return t.Weight > 0 }) {
+		return nil, mend(fmt.Errorf("no tenant has a weight of %s: %w", s.resource, cellway.ErrInvalid),
+			"cellway tenant set TENANT --weight %s=50 gives one; --tenants 10000 draws tenants that weigh differently", s.resource)
 	}
 	if len(tenants) == 0 {
 		return nil, fmt.Errorf("no tenant is registered; draw some with --tenants 10000: %w", cellway.ErrInvalid)

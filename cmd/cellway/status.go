@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -87,10 +88,10 @@ func unlessZero(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// health says how many of the requests for a cell it failed to answer; "" if
-// there were none.
+// health says how many of the latest requests for a cell it failed to answer; "" if
+// no router tells.
 func (c overviewCell) health() string {
-	if c.Requests == 0 {
+	if c.Routers == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d", c.Failed, c.Requests)
@@ -222,7 +223,7 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	shown := slices.DeleteFunc(slices.Clone(o.Cells), func(c overviewCell) bool { return len(o.Cells) > mostPlain && c.plain() })
 	if len(shown) > 0 {
 		fmt.Fprintln(a.out)
-		t := newTable("cell", "state", "admit", "", "tenants", "buckets", "failed", "5xx", "breaker", "mismatches")
+		t := newTable("cell", "state", "admit", "", "tenants", "buckets", "failed requests", "5xx", "breaker", "mismatches")
 		t.tint = tintState(1, 2)
 		for _, c := range shown {
 			t.row(string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), admitBar(c), fmt.Sprint(c.Tenants), fmt.Sprint(c.Buckets), c.health(), unlessZero(c.Status5xx), c.breaker(), unlessZero(c.Mismatches))
@@ -240,7 +241,10 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	}
 	fmt.Fprintln(a.out, l.ink("31", plural(len(o.Alarms), "thing needs a look", "things need a look")))
 	for _, x := range o.Alarms {
-		fmt.Fprintf(a.out, "  %s of %s, %s: %s\n    mend: %s\n", l.ink("1", x.Code), x.Subject, sinceWhen(now, x.Since), a.own(x.Message), a.own(x.Mend))
+		what := fmt.Sprintf("  %s of %s, %s: %s", l.ink("1", x.Code), x.Subject, sinceWhen(now, x.Since), a.own(x.Message))
+		for _, line := range slices.Concat(wrapped(what, 4, cmp.Or(l.width, pipeWidth)), wrapped("    mend: "+a.own(x.Mend), 10, cmp.Or(l.width, pipeWidth))) {
+			fmt.Fprintln(a.out, line)
+		}
 	}
 }
 

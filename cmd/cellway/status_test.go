@@ -26,3 +26,30 @@ func TestChangesOfEndpointsAreCountedAndNotCells(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatTheCausesCountIsToldOnce(t *testing.T) {
+	for _, tt := range []struct {
+		counts api.Counts
+		told   bool
+	}{
+		{api.Counts{Entries: 9, Buckets: 16, Cells: 2, MappingChanged: true}, true},
+		{api.Counts{Buckets: 16, BucketsMoved: 4, MappingChanged: true}, false},
+		{api.Counts{EntriesAdded: 1, MappingChanged: true}, false},
+	} {
+		if got := toldByCauses(tt.counts, []api.Cause{{Name: "mapping_changed", Count: 1}}); got != tt.told {
+			t.Errorf("%+v: %t", tt.counts, got)
+		}
+	}
+}
+
+func TestAKeyThatLeavesItsBucketIsNoShareOfTheEntries(t *testing.T) {
+	for want, n := range map[string]api.Counts{
+		"1 key gets another owner, 1 entry comes": {EntriesMoved: 1, EntriesAdded: 1},
+		"1 entry of 3 moves":                      {EntriesMoved: 1, Entries: 3},
+		"no key gets another owner":               {Entries: 3},
+	} {
+		if got := strings.Join(tellCounts(n), ", "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

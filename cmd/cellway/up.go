@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -68,6 +69,11 @@ cellway cell add and cellway map assign.`,
 }
 
 func (a *app) up(ctx context.Context, u upFlags) (err error) {
+	defer func() {
+		if op, ok := errors.AsType[*net.OpError](err); ok && errors.Is(err, syscall.EADDRINUSE) {
+			err = mend(fmt.Errorf("somebody listens at %v already", op.Addr), "is another cellway up running? this one may listen elsewhere: --control, --listen and --admin, each with 127.0.0.1:0 for any free port")
+		}
+	}()
 	// As the daemons do: nobody who reads what is said holds up what is served.
 	defer boot.SurvivePipes()()
 	lines := boot.NewLines(unfilled(a.err), telemetry.LossOn("text"))

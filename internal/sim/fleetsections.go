@@ -67,7 +67,7 @@ func (r *FleetReport) summary() Section {
 		Head:  []string{"what goes wrong", "tenant-minutes", "load-minutes"},
 	}
 	plot := Bars{
-		Title: "Tenant-minutes lost, by powers of ten", Series: []string{"everybody at once", "contained"}, Log: true,
+		Title: "Tenant-minutes lost", Series: []string{"everybody at once", "contained"},
 		Ends: func(x float64) string { return Number(x) + " tenant-min" },
 	}
 	for _, kind := range cases {

@@ -26,7 +26,7 @@ type Bars struct {
 	Title  string   // what a bar's length means
 	Series []string // names of the colours; one or none needs no legend
 	Bars   []Bar
-	Log    bool // by powers of ten; values of 0 have no bar
+	Log    bool // by powers of ten, with a line at each; values of 0 have no bar
 
 	// Ends writes what the ends of the axis are; nil is [Number].
 	Ends func(float64) string
@@ -79,6 +79,12 @@ func (p Bars) draw() svg {
 			fmt.Fprintf(&b, `<rect x="0" y="%d" width="%.3f%%" height="12" rx="2" class="s%d"/>`, y+4, max(width, 0.3), bar.Color)
 		}
 		y += barRow
+	}
+	if p.Log {
+		for power := low + 1; power < high; power++ {
+			x := track * (power - low) / (high - low)
+			fmt.Fprintf(&b, `<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="grid"/>`, x, x, top, y)
+		}
 	}
 	fmt.Fprintf(&b, `<text x="0" y="%d" class="axis">%s</text>`, y+12, html.EscapeString(p.ends(low)))
 	fmt.Fprintf(&b, `<text x="%d%%" y="%d" class="axis" text-anchor="end">%s</text>`, track, y+12, html.EscapeString(p.ends(high)))

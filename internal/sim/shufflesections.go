@@ -34,7 +34,7 @@ func (r *ShuffleReport) overlapSection() Section {
 		Head:  []string{"workers shared", "exact", "simulated", "±", "1 in"},
 		Note:  "± is two standard errors, of which poison tenants were drawn and of which hands were dealt.",
 	}
-	plot := Bars{Title: "Share of other tenants, by powers of ten", Series: []string{"exact", "simulated"}, Log: true, Ends: Share}
+	plot := Bars{Title: "Share of other tenants; each line is ten times the one before it", Series: []string{"exact", "simulated"}, Log: true, Ends: Share}
 	for _, o := range r.Overlap {
 		in := "-"
 		if o.Exact > 0 {

@@ -16,7 +16,8 @@ import (
 const stacked = 64
 
 // Table writes the report for people, for a terminal of that many columns; 0 is
-// as many as it takes. A narrow one leaves out figures that the shares tell too.
+// as many as it takes. Where a table does not fit, the name of each act goes above
+// its figures; only a narrow terminal leaves out figures that the shares tell too.
 func (r *Report) Table(w io.Writer, width int) error {
 	b := &strings.Builder{}
 	switch {
@@ -40,24 +41,34 @@ func (r *Report) Table(w io.Writer, width int) error {
 	return err
 }
 
-// table has a line for each act, and more for those that came out wrong.
+// table has a line for each act, or two where one is too long, and more for those
+// that came out wrong.
 func (r *Report) table(width int) string {
-	columns := []fit.Column{
-		{Head: "act", Width: 20, Left: true}, {Head: "target", Width: 8, Left: true},
-		{Head: "predicted", Width: 9}, {Head: "touched", Width: 7}, {Head: "tenants", Width: 7, Rank: 3}, {Head: "errors", Width: 6, Rank: 4},
-		{Head: "p99 hit", Width: 7, Rank: 1}, {Head: "p99 rest", Width: 8, Rank: 2}, {Head: "verdict", Left: true, Wide: true},
+	figures := []fit.Column{
+		{Head: "predicted", Wide: true}, {Head: "touched", Wide: true}, {Head: "tenants", Wide: true}, {Head: "errors", Wide: true},
+		{Head: "p99 target", Wide: true}, {Head: "p99 others", Wide: true},
 	}
-	var rows [][]string
+	columns := slices.Concat([]fit.Column{{Head: "act", Left: true}, {Head: "target", Left: true, Wide: true}}, figures, []fit.Column{{Head: "verdict", Left: true, Wide: true}})
+	var rows, numbers [][]string
 	for _, a := range r.Acts {
-		errors, hit, rest := a.figures()
+		errors, target, others := a.figures()
 		verdict := a.verdict()
 		if width > 0 {
 			verdict, _, _ = strings.Cut(verdict, ":") // the summary says it in full
 		}
-		rows = append(rows, []string{a.Name, cmp.Or(string(a.Target), "-"), Percent(a.PredictedShare), Percent(a.TouchedShare),
-			strconv.Itoa(a.Touched), strconv.Itoa(errors), hit, rest, verdict})
+		row := []string{Percent(a.PredictedShare), Percent(a.TouchedShare), strconv.Itoa(a.Touched), strconv.Itoa(errors), target, others}
+		numbers = append(numbers, row)
+		rows = append(rows, slices.Concat([]string{a.Name, cmp.Or(string(a.Target), "-")}, row, []string{verdict}))
 	}
-	head, lines := fit.Table(width, columns, rows)
+	head, lines := fit.Table(0, columns, rows)
+	if !fits(width, head, lines) {
+		head, lines = fit.Table(0, figures, numbers)
+		head = "  " + head
+		for i, l := range lines {
+			verdict, _, _ := strings.Cut(r.Acts[i].verdict(), ":")
+			lines[i] = r.Acts[i].title() + ": " + verdict + "\n  " + l
+		}
+	}
 	b := &strings.Builder{}
 	fmt.Fprintln(b, head)
 	for i, l := range lines {
@@ -69,35 +80,58 @@ func (r *Report) table(width int) string {
 	return b.String()
 }
 
-// hands has a line for each act that tells of hands, or is empty.
+// fits reports whether a table has room in so many columns.
+func fits(width int, head string, lines []string) bool {
+	return width <= 0 || !slices.ContainsFunc(append([]string{head}, lines...), func(l string) bool { return fit.Visible(l) > width })
+}
+
+// title names the act and what it is aimed at.
+func (a Act) title() string {
+	if a.Target == "" {
+		return a.Name
+	}
+	return a.Name + " on " + string(a.Target)
+}
+
+// hands has a line for each act that tells of hands, or is empty. The workers that
+// were hit go below where the line has no room for them.
 func (r *Report) hands(width int) string {
 	columns := []fit.Column{
-		{Head: "the target's tenants", Width: 20, Left: true}, {Head: "hand", Width: 6, Left: true},
-		{Head: "lost all", Width: 8}, {Head: "predicted", Width: 9}, {Head: "lost a worker", Width: 13, Rank: 1}, {Head: "predicted", Width: 9, Rank: 2},
-		{Head: "workers hit", Left: true, Wide: true, Rank: 3},
+		{Head: "the target's tenants", Left: true}, {Head: "hand", Left: true, Wide: true},
+		{Head: "lost all", Wide: true}, {Head: "predicted", Wide: true}, {Head: "lost a worker", Wide: true, Rank: 1}, {Head: "predicted", Wide: true, Rank: 2},
 	}
 	var rows [][]string
+	var hit []string
 	for _, a := range r.Acts {
 		if h := a.Hands; h != nil {
 			rows = append(rows, []string{a.Name, fmt.Sprintf("%d of %d", h.Size, h.Workers), Percent(h.LostShare), Percent(h.PredictedLostShare),
-				Percent(h.DegradedShare), Percent(h.PredictedDegradedShare), strings.Join(h.Touched, " ")})
+				Percent(h.DegradedShare), Percent(h.PredictedDegradedShare)})
+			hit = append(hit, strings.Join(h.Touched, " "))
 		}
 	}
 	if len(rows) == 0 {
 		return ""
 	}
-	head, lines := fit.Table(width, columns, rows)
+	withHit := make([][]string, len(rows))
+	for i, row := range rows {
+		withHit[i] = append(slices.Clone(row), hit[i])
+	}
+	head, lines := fit.Table(0, append(slices.Clone(columns), fit.Column{Head: "workers hit", Left: true, Wide: true}), withHit)
+	if !fits(width, head, lines) {
+		head, lines = fit.Table(width, columns, rows)
+		for i := range lines {
+			for _, l := range wrap(width-2, "workers hit: "+cmp.Or(hit[i], "none")) {
+				lines[i] += "\n  " + l
+			}
+		}
+	}
 	return head + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // stack says what came of an act in narrow lines.
 func (a Act) stack(width int) string {
 	verdict, _, _ := strings.Cut(a.verdict(), ":")
-	title := a.Name
-	if a.Target != "" {
-		title += " on " + string(a.Target)
-	}
-	lines := []string{title}
+	lines := []string{a.title()}
 	for _, l := range fit.Flow(width-2, ", ", "touched "+Percent(a.TouchedShare), "predicted "+Percent(a.PredictedShare), verdict) {
 		lines = append(lines, "  "+l)
 	}
@@ -110,7 +144,7 @@ func (a Act) stack(width int) string {
 
 // figures returns what stands beside the shares: the failures, and the p99 of
 // what was answered well by the target and by the slowest of the others.
-func (a Act) figures() (errors int, hit, rest string) {
+func (a Act) figures() (errors int, target, others string) {
 	there, elsewhere := 0.0, 0.0
 	for _, c := range a.Cells {
 		errors += c.Errors
@@ -188,6 +222,9 @@ func (r *Report) summary() (lines []string) {
 	if acts > 0 {
 		say("%d of %d acts contained.", contained, acts)
 		say("The worst touched %s of %d tenants; %d cells predict 1/%d = %s.", Percent(worst), r.Tenants, r.Cells, r.Cells, Percent(1/float64(max(1, r.Cells))))
+	}
+	if len(r.Acts) > 0 {
+		say("p99 is of what was answered well: by the cell that the act was aimed at (target), and by the slowest of all others.")
 	}
 	if less > 0 {
 		say("Predicted is the most that an act may touch. %d touched fewer tenants: who sent nothing while it lasted, or was served all the same, was not touched.", less)
