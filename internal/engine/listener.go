@@ -31,6 +31,9 @@ type CheckerConfig struct {
 	IdleTimeout time.Duration
 	// HandshakeTimeout bounds a TLS handshake. If zero, 10 s.
 	HandshakeTimeout time.Duration
+	// Unshaken is called with the other end's address for each handshake that fails,
+	// from many goroutines. If nil, nothing is called.
+	Unshaken func(peer net.Addr, err error)
 	// NoH2C refuses cleartext HTTP/2.
 	NoH2C bool
 	// Refused is called once for each head or body that is refused, from many
@@ -218,6 +221,9 @@ func (l *tlsListener) shake(raw *handshake, place *list.Element) {
 			l.checker.count(ReasonCleartext)
 			re.Conn.SetWriteDeadline(time.Now().Add(lingerTime))
 			re.Conn.Write(l.checker.answerCleartext(raw.RemoteAddr().String()))
+		}
+		if l.checker.cfg.Unshaken != nil {
+			l.checker.cfg.Unshaken(raw.RemoteAddr(), err)
 		}
 		raw.Close()
 		return

@@ -31,6 +31,7 @@ type daemon struct {
 	gate         *serving.Gate
 	checker      *engine.Checker
 	refusedHeads serving.RefusedHeads
+	handshakes   serving.Handshakes
 
 	public []serving.Listener
 	admin  net.Listener
@@ -147,8 +148,10 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	}
 	d.limits.use = d.gw.SetTenants
 	d.Push("connections to workers", func() error { d.gw.Close(); return nil })
+	d.handshakes.Log = d.log
 	d.checker = engine.NewChecker(engine.CheckerConfig{
-		MaxHead: int(s.maxHead), MaxFields: s.maxFields, HeadTimeout: s.headTimeout, IdleTimeout: s.idleTimeout,
+		Unshaken: d.handshakes.Failed,
+		MaxHead:  int(s.maxHead), MaxFields: s.maxFields, HeadTimeout: s.headTimeout, IdleTimeout: s.idleTimeout,
 		HandshakeTimeout: s.handshakeTimeout, NoH2C: s.noH2C, Refused: d.refusedHeads.Add,
 		Answer: func(w http.ResponseWriter, req *http.Request, r engine.Reason) {
 			d.gw.Refuse(w, req, r.Code(), r.Detail())

@@ -145,3 +145,31 @@ func TestRoutersAreKnownByTheirCertificates(t *testing.T) {
 		return nil
 	})
 }
+
+// A router that has no certificate, or finds the gateway's not good enough, comes no
+// further than the handshake. The log says why.
+func TestHandshakesThatFailAreToldOf(t *testing.T) {
+	c := newCell(t, 3, 2)
+	ca := c.authority("ca.pem")
+	cert, key := c.certificate(ca, "cell-001")
+	p := c.start(c.args("--router-names", "router.example", "--listen", "", "--listen-tls", "127.0.0.1:0",
+		"--tls-cert", cert, "--tls-key", key, "--client-ca", c.path("ca.pem"))...)
+	addr := strings.TrimPrefix(p.listen[0], "https://")
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.cert)
+	for _, conf := range []*tls.Config{{RootCAs: roots, ServerName: "cell-001"}, {RootCAs: roots, ServerName: "cell-002"}} {
+		conn, err := tls.Dial("tcp", addr, conf)
+		if err == nil {
+			_, _ = conn.Read(make([]byte, 1)) // the alert
+			conn.Close()
+		}
+	}
+	for _, want := range []string{"client didn't provide a certificate", "remote error: tls: bad certificate"} {
+		p.eventually("the log", func() error {
+			if !strings.Contains(p.log.String(), want) {
+				return fmt.Errorf("it lacks %q", want)
+			}
+			return nil
+		})
+	}
+}
