@@ -457,6 +457,9 @@ func TestAMapThatAConfirmationUndoesIsAnAlarm(t *testing.T) {
 				if err := s.ConfirmRestore(t.Context(), by, state.Undone.Version, state.Undone.Digest, false); err != nil {
 					t.Fatal(err)
 				}
+				if err := s.Report(t.Context(), "r2", rep); err != nil {
+					t.Fatal(err)
+				}
 				if a := alarm(s, control.AlarmUndone); a != nil {
 					t.Errorf("seen, and still %+v", a)
 				}

@@ -135,5 +135,10 @@ func (w *work) seeUndone(version cellway.Version, digest routemap.Digest) error 
 	}
 	w.record("map.undone.seen", "fleet", u, nil)
 	w.head.Undone, w.aside, w.touched = nil, true, true
+	if c := w.head.Confirmed; c != nil { // it is known now, whoever else has it
+		c := *c
+		c.Unknown.Above = max(c.Unknown.Above, u.Version)
+		w.head.Confirmed = &c
+	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (p *program) restore(ctx context.Context, args []string) error {
 	fmt.Fprint(p.out, "nothing but drains is accepted until the newest map is confirmed:\n"+
 		"  1. start cellway-control\n"+
 		"  2. cellway router list      what routers serve\n"+
-		"  3. cellway map status       the newest map of all, and its digest\n"+
+		"  3. cellway map status       the newest map, once routers had 30 seconds to report, and its digest\n"+
 		"  4. cellway restore confirm  to go on from there\n"+
 		"  5. cellway cell workers     for each cell whose gateways have their workers from here: list, look, apply\n")
 	return nil
