@@ -80,6 +80,12 @@ func TestBarsAreAsLongAsTheirValues(t *testing.T) {
 	if byPowers.along(0, low, high) != 0 {
 		t.Error("nothing has a bar")
 	}
+	if got := strings.Count(string(byPowers.draw()), `class="grid"`); got != 3*2 {
+		t.Errorf("%d marks of powers of ten, want two on each of three bars", got)
+	}
+	if strings.Contains(string(linear.draw()), `class="grid"`) {
+		t.Error("bars that are as long as their values have marks of powers of ten")
+	}
 }
 
 func TestLinesRiseWithTheirValues(t *testing.T) {

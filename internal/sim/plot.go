@@ -78,13 +78,13 @@ func (p Bars) draw() svg {
 		if width := track * p.along(bar.Value, low, high); width > 0 {
 			fmt.Fprintf(&b, `<rect x="0" y="%d" width="%.3f%%" height="12" rx="2" class="s%d"/>`, y+4, max(width, 0.3), bar.Color)
 		}
-		y += barRow
-	}
-	if p.Log {
-		for power := low + 1; power < high; power++ {
-			x := track * (power - low) / (high - low)
-			fmt.Fprintf(&b, `<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="grid"/>`, x, x, top, y)
+		if p.Log {
+			for power := low + 1; power < high; power++ {
+				x := track * (power - low) / (high - low)
+				fmt.Fprintf(&b, `<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="grid"/>`, x, x, y+4, y+16)
+			}
 		}
+		y += barRow
 	}
 	fmt.Fprintf(&b, `<text x="0" y="%d" class="axis">%s</text>`, y+12, html.EscapeString(p.ends(low)))
 	fmt.Fprintf(&b, `<text x="%d%%" y="%d" class="axis" text-anchor="end">%s</text>`, track, y+12, html.EscapeString(p.ends(high)))
