@@ -6,25 +6,40 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
+// echo is how long after a signal another one is taken for the same order.
+// timeout(1) signals its child and then the group in which its child is, and
+// others who pass an order on do the like.
+const echo = 200 * time.Millisecond
+
 // WithSignals returns a context that ends at the first interrupt or SIGTERM,
-// with its name as the cause. At the second one the process exits at once,
-// with the status that shells give to a process that died of it. Between the
-// two there is no moment in which a signal is lost.
+// with its name as the cause. At the second order the process exits at once,
+// with the status that shells give to a process that died of it; a signal that
+// comes less than 200 ms after the first is none. Between the two there is no
+// moment in which a signal is lost.
 func WithSignals(parent context.Context) (ctx context.Context, stop func()) {
+	return withSignals(parent, echo)
+}
+
+func withSignals(parent context.Context, echo time.Duration) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
 	go func() {
-		for n := 1; ; n++ {
+		var first time.Time
+		for {
 			select {
 			case s := <-signals:
-				if n > 1 {
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					cancel(fmt.Errorf("%v: %w", s, context.Canceled))
+				case time.Since(first) >= echo:
 					os.Exit(statusOf(s))
 				}
-				cancel(fmt.Errorf("%v: %w", s, context.Canceled))
 			case <-done:
 				return
 			}
