@@ -86,7 +86,13 @@ func (a *app) gone(id, text string) error {
 	if !a.dryRun {
 		return a.say(removal{ID: id, Removed: true}, "%s", text)
 	}
-	return a.show(removal{ID: id, DryRun: true}, func() {
+	return a.tried(removal{ID: id, DryRun: true})
+}
+
+// tried writes v for programs, or tells people that a dry run changed nothing, and
+// the command that does it.
+func (a *app) tried(v any) error {
+	return a.show(v, func() {
 		fmt.Fprintln(a.out, "dry run: nothing has changed")
 		a.tellCommand()
 	})

@@ -86,7 +86,7 @@ says that it was looked at, and ends the alarm.`,
 			}
 			if a.dryRun {
 				preview()
-				return a.say(confirmation{Waits: true, DryRun: true, Version: s.Restore.Highest, Digest: s.Restore.HighestDigest, Unheard: s.Restore.Unheard}, "dry run: nothing has changed")
+				return a.tried(confirmation{Waits: true, DryRun: true, Version: s.Restore.Highest, Digest: s.Restore.HighestDigest, Unheard: s.Restore.Unheard})
 			}
 			if err := cl.ConfirmRestore(cmd.Context(), api.RestoreConfirmation{Version: s.Restore.Highest, Digest: s.Restore.HighestDigest, Reason: a.reason, LoseNewerMaps: lose}); err != nil {
 				return err
@@ -184,7 +184,7 @@ func (a *app) seeUndone(ctx context.Context, cl *client.Client, u api.UndoneMap)
 	out := confirmation{Waits: true, DryRun: a.dryRun, Version: u.Version, Digest: u.Digest, Undone: true}
 	if a.dryRun {
 		preview()
-		return a.say(out, "dry run: nothing has changed")
+		return a.tried(out)
 	}
 	if err := cl.ConfirmRestore(ctx, api.RestoreConfirmation{Version: u.Version, Digest: u.Digest, Reason: a.reason}); err != nil {
 		return err
