@@ -104,7 +104,8 @@ func continued(line string, width int) []string {
 	if visible(line) <= width {
 		return []string{line}
 	}
-	blanks := strings.Repeat(" ", indented(line))
+	var blanks strings.Builder
+	blanks.WriteString(strings.Repeat(" ", indented(line)))
 	var out []string
 	for _, word := range shellWords(line) {
 		if n := len(out); n > 0 && visible(out[n-1])+len(" ")+visible(word)+len(` \`) <= width {
@@ -112,9 +113,9 @@ func continued(line string, width int) []string {
 			continue
 		}
 		if len(out) == 1 {
-			blanks += "    "
+			blanks.WriteString("    ")
 		}
-		out = append(out, blanks+word)
+		out = append(out, blanks.String()+word)
 	}
 	for i := range len(out) - 1 {
 		out[i] += ` \`

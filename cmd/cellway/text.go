@@ -65,8 +65,6 @@ func amount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 // counted is how many; nothing for none.
 func counted(n uint32) string { return unlessZero(int64(n)) }
 
-func count(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-
 // age is a time for people: how long ago, or when.
 func age(now, t time.Time) string {
 	if t.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,10 +66,8 @@ func certificateAlert(err error) (reason string, ok bool) {
 		return "", false
 	}
 	reason = remote.Err.Error()
-	for _, a := range certificateAlerts {
-		if reason == a {
-			return strings.TrimPrefix(reason, "tls: "), true
-		}
+	if slices.Contains(certificateAlerts, reason) {
+		return strings.TrimPrefix(reason, "tls: "), true
 	}
 	return "", false
 }
