@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A bridge is the far end of a link to an endpoint that does not speak HTTP/1.1. It
@@ -135,8 +136,9 @@ func (b *bridge) forward(ctx context.Context) error {
 func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*http.Response, error) {
 	for fresh := 0; ; fresh++ {
 		var used, heard atomic.Bool
+		began := time.Now()
 		trace := &httptrace.ClientTrace{
-			GotConn:              func(i httptrace.GotConnInfo) { used.Store(i.Reused); b.enter(atCell) },
+			GotConn:              func(i httptrace.GotConnInfo) { used.Store(madeBefore(i, began)); b.enter(atCell) },
 			GotFirstResponseByte: func() { heard.Store(true) },
 			Got1xxResponse:       b.hint,
 		}

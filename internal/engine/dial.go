@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptrace"
 	"net/netip"
 	"sync/atomic"
 	"syscall"
@@ -133,6 +134,7 @@ type cellConn struct {
 	net.Conn
 	buffers *buffers
 	of      *endpoint
+	made    time.Time
 	closed  atomic.Bool
 
 	sent  atomic.Int64 // bytes in all
@@ -144,7 +146,7 @@ type cellConn struct {
 
 // newCellConn returns c as a connection to e that reserve has counted.
 func newCellConn(c net.Conn, e *endpoint) *cellConn {
-	cc := &cellConn{Conn: c, buffers: e.buffers, of: e}
+	cc := &cellConn{Conn: c, buffers: e.buffers, of: e, made: time.Now()}
 	cc.start.Store(-1)
 	e.conns.Add(1)
 	return cc
@@ -199,6 +201,15 @@ func (c *cellConn) CloseWrite() error {
 		return w.CloseWrite()
 	}
 	return errors.ErrUnsupported
+}
+
+// madeBefore reports whether a connection that a transport has chosen for a request
+// was there before the request began, so that the cell may have closed it since. The
+// transport's own word, that it is used again, is no for one that it has dialled for
+// another request, which then went elsewhere.
+func madeBefore(i httptrace.GotConnInfo, began time.Time) bool {
+	cc := cellConnOf(i.Conn)
+	return i.Reused || cc != nil && cc.made.Before(began)
 }
 
 // cellConnOf returns the cellConn under a connection of a transport.

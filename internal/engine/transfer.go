@@ -226,7 +226,7 @@ func (t *transfer) reach() *http.Response {
 			if tried = append(tried, e); len(tried) == p.all.cfg.Attempts {
 				break
 			}
-		} else if fresh++; fresh > maxFresh || !t.nothingSent() {
+		} else if fresh++; fresh > maxFresh || !t.foundClosed() {
 			break
 		}
 		e.leave()
@@ -338,7 +338,7 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 				t.cancel(errOnce)
 				return
 			}
-			t.conn, t.secure, t.reused = c, tc, i.Reused
+			t.conn, t.secure, t.reused = c, tc, madeBefore(i, t.tried)
 			if c != nil {
 				c.begin()
 			}
@@ -353,12 +353,20 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 // be sent again. The caller holds the mutex.
 func (t *transfer) sentOnce() bool { return t.o.Once && t.conn != nil && !t.conn.untouched() }
 
-// nothingSent reports whether the last attempt found its used connection
-// closed before it sent a byte.
-func (t *transfer) nothingSent() bool {
+// foundClosed reports whether that is how it looks that the cell had closed the used
+// connection of the last attempt: nothing was sent over it. Over one of HTTP/2 nobody
+// knows what was, so it is no answer to a request that is safe; package http sends
+// such a one again only over HTTP/1.
+func (t *transfer) foundClosed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.reused && t.conn != nil && t.conn.untouched()
+	switch {
+	case !t.reused:
+		return false
+	case t.conn != nil:
+		return t.conn.untouched()
+	}
+	return !t.o.Once && !t.heard.Load() && isSafe([]byte(t.in.Method))
 }
 
 // unwanted reports whether the cell answered for good though the client waits

@@ -111,6 +111,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		p.ready()
 		terminate(t, child)
 		p.log.await(t, "router not ready any more", nil)
+		time.Sleep(250 * time.Millisecond) // sooner, it is taken for the first one again
 		terminate(t, child)
 		select {
 		case err := <-done:
