@@ -114,6 +114,9 @@ func (l *loop) read(c *client) {
 		} else {
 			l.lend(c.call)
 		}
+		if c.bulky && c.call.in.empty() {
+			c.call.in.room(wholeBuffer) // the next one may come as one, too
+		}
 		space := c.call.in.space()
 		n, err := readDescriptor(c.fd, space)
 		switch {
