@@ -14,8 +14,13 @@ func signalProcess(p *os.Process, sig ending) error {
 		suspendNow: syscall.SIGSTOP,
 		resumeNow:  syscall.SIGCONT,
 	}[sig])
-	if err == nil && sig == suspendNow {
+	switch {
+	case err != nil:
+	case sig == suspendNow:
 		awaitStopped(p.Pid)
+	case sig == endKill:
+		// Children of its own, as of a server that has workers, would stay.
+		_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // most have none
 	}
 	return err
 }
