@@ -125,7 +125,7 @@ func (a *app) simShow(report any, p sim.Page, html string) error {
 			fmt.Fprintf(a.out, "\n%s\n", strings.ToUpper(s.Title[:1])+s.Title[1:])
 			if len(s.Rows) > 0 {
 				t := newTable(s.Head...)
-				t.rows, t.stub = s.Rows, true
+				t.rows, t.raised = s.Rows, true
 				a.print(t)
 			}
 			if s.Note != "" {

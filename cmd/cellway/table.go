@@ -10,12 +10,12 @@ import (
 // A table is rows of text under headings, as people read them. A heading of
 // all the rows' facts is left out if no row has any.
 type table struct {
-	head  []string
-	rows  [][]string
-	tint  func(row []string, column int) string // ANSI code, "" for none
-	wide  []string                              // headings that only a wide look has
-	stub  bool                                  // where it is narrow, the first column goes above the others
-	prose bool                                  // sentences: not endless in a pipe either
+	head   []string
+	rows   [][]string
+	tint   func(row []string, column int) string // ANSI code, "" for none
+	wide   []string                              // headings that only a wide look has
+	raised bool                                  // where it is narrow, the first column goes above the others
+	prose  bool                                  // sentences: not endless in a pipe either
 }
 
 // A look is how a table is written.
@@ -31,11 +31,11 @@ func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // A layout is the columns of a table that are shown, with their widths.
 type layout struct {
-	keep  []bool
-	width []int
-	last  int  // column
-	stub  bool // the first column is above the others
-	list  bool // there are too few columns: each row is a list of its cells
+	keep   []bool
+	width  []int
+	last   int  // column
+	raised bool // the first column is above the others
+	list   bool // there are too few columns: each row is a list of its cells
 }
 
 // layout measures the rows. If all, columns without a fact are kept.
@@ -64,10 +64,10 @@ func (t *table) layout(l look, all bool) layout {
 		whole := out.width[0]
 		narrow := out
 		narrow.width = slices.Clone(out.width)
-		if narrow.fit(l.width, least); t.stub && (narrow.list || narrow.width[0] < min(whole, leastColumn)) {
+		if narrow.fit(l.width, least); t.raised && (narrow.list || narrow.width[0] < min(whole, leastColumn)) {
 			narrow = out
-			narrow.keep[0], narrow.stub = false, true
-			narrow.fit(l.width-stubIndent, least)
+			narrow.keep[0], narrow.raised = false, true
+			narrow.fit(l.width-raisedIndent, least)
 			narrow.keep[0] = narrow.list
 		}
 		narrow.tighten(t)
@@ -76,8 +76,8 @@ func (t *table) layout(l look, all bool) layout {
 	return out
 }
 
-// stubIndent is how far columns stand in below a first one that is above them.
-const stubIndent = 2
+// raisedIndent is how far columns stand in below a first one that is above them.
+const raisedIndent = 2
 
 // tighten takes back what room wrapped columns have no use for.
 func (l *layout) tighten(t *table) {
@@ -173,8 +173,8 @@ func parted(c string, width int) (head, rest string) {
 
 func (l layout) oneLine(w io.Writer, cells []string, code func(i int) string) {
 	var b strings.Builder
-	if l.stub && !l.list {
-		b.WriteString(strings.Repeat(" ", stubIndent))
+	if l.raised && !l.list {
+		b.WriteString(strings.Repeat(" ", raisedIndent))
 	}
 	for i, c := range cells {
 		if !l.keep[i] {
@@ -254,7 +254,7 @@ func (t *table) writeRow(w io.Writer, l look, in layout, r []string) {
 
 // above writes a first column that is above the others.
 func (l layout) above(w io.Writer, of look, cells []string, code func(i int) string) {
-	if !l.stub {
+	if !l.raised {
 		return
 	}
 	for _, part := range wrapped(cells[0], 0, of.width) {

@@ -64,7 +64,7 @@ func TestATableFitsItsTerminalAndLosesNothing(t *testing.T) {
 
 func TestTheFirstColumnGoesAboveOthersThatTakeItsRoom(t *testing.T) {
 	table := newTable("case", "tenants down", "tenant-minutes")
-	table.stub = true
+	table.raised = true
 	table.row("one stack for all, 4 attempts", "33.33 %", "1,000")
 	table.row("a cell", "100 %", "")
 	for width, want := range map[int]string{

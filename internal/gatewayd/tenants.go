@@ -11,6 +11,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
 	"github.com/cellway/cellway/internal/regular"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/strictjson"
 )
 
@@ -119,17 +120,7 @@ func (l *tenantLimits) Watch(ctx context.Context, hup <-chan struct{}) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	tick := time.NewTicker(tenantsEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		case <-hup:
-		}
-		l.look()
-	}
+	return serving.LookAgain(ctx, tenantsEvery, hup, func(bool) { l.look() })
 }
 
 func parseTenantLimits(b []byte, usual gateway.TenantLimits) (map[cellway.TenantID]gateway.TenantLimits, error) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/regular"
@@ -97,16 +96,5 @@ func (a *Authorities) Failing() bool {
 
 // Watch reloads until ctx ends: now and then, and whenever hup says so.
 func (a *Authorities) Watch(ctx context.Context, hup <-chan struct{}) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-			a.Reload(false)
-		case <-hup:
-			a.Reload(true)
-		}
-	}
+	return LookAgain(ctx, lookEvery, hup, a.Reload)
 }

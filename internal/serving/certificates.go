@@ -127,18 +127,7 @@ func (c *Certificates) Failing() bool {
 
 // Watch reloads until ctx ends: when a file changed, and whenever hup says so.
 func (c *Certificates) Watch(ctx context.Context, hup <-chan struct{}) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-			c.Reload(false)
-		case <-hup:
-			c.Reload(true)
-		}
-	}
+	return LookAgain(ctx, lookEvery, hup, c.Reload)
 }
 
 // Get chooses the certificate for a client's server name: the first that fits,

@@ -25,6 +25,23 @@ type Watched interface {
 	Watch(ctx context.Context, hup <-chan struct{}) error
 }
 
+// LookAgain calls look until ctx ends: each time that so long has passed, and
+// whenever hup says so, which is what told says. It returns ctx's cause.
+func LookAgain(ctx context.Context, every time.Duration, hup <-chan struct{}, look func(told bool)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			look(false)
+		case <-hup:
+			look(true)
+		}
+	}
+}
+
 // WatchFiles has all be read again when they change, and on a signal, on which it
 // also opens the access log again. It returns when ctx ends, with its cause.
 func WatchFiles(ctx context.Context, signals <-chan os.Signal, access *AccessLog, log *slog.Logger, all ...Watched) error {
