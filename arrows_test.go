@@ -117,6 +117,7 @@ var arrows = []arrow{
 	{pkg: "/internal/shell", never: noIO},
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
 	{pkg: "/internal/fault", never: noIO},
+	{pkg: "/internal/testlog", never: noIO},
 
 	// What joins the parts.
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/shuffle", "/internal/...")},
@@ -207,7 +208,7 @@ var decides = map[string]string{
 }
 
 // forTests lists the packages that only tests may link.
-var forTests = []string{"/cellwaytest", "/internal/fault", "/internal/memnet", "/internal/store/faultstore", "/internal/store/storetest", "/shuffle/registrytest"}
+var forTests = []string{"/cellwaytest", "/internal/fault", "/internal/memnet", "/internal/store/faultstore", "/internal/store/storetest", "/internal/testlog", "/shuffle/registrytest"}
 
 func list(s ...string) []string { return s }
 

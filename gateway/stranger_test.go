@@ -1,44 +1,20 @@
 package gateway
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cellway/cellway/internal/testlog"
 )
-
-// A logText is a log that may be read while it is written.
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// lines returns those that have text.
-func (l *logText) lines(text string) (all []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.b.String()) {
-		if strings.Contains(line, text) {
-			all = append(all, line)
-		}
-	}
-	return all
-}
 
 // Whom the guard refuses, and why, is in the log: once in a minute for each of them.
 func TestRefusalsAreToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log logText
+		var log testlog.Text
 		r := newRig(t, 4, 2, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		for range 20 {
 			r.do(question{key: "acme", header: header("X-Cell-Id", "cell-002")})
@@ -46,20 +22,20 @@ func TestRefusalsAreToldOf(t *testing.T) {
 			r.do(question{header: header("X-Cell-Id")})
 		}
 		for _, want := range []string{"reason=other_cell", "for_cell=cell-002", "its address is in none of the networks of routers"} {
-			if n := len(log.lines(want)); n != 1 {
-				t.Errorf("%s is told %d times\n%s", want, n, log.b.String())
+			if n := len(log.Lines(want)); n != 1 {
+				t.Errorf("%s is told %d times\n%s", want, n, log.String())
 			}
 		}
-		if n := len(log.lines("a request is refused by the guard")); n > 3 {
-			t.Errorf("told %d times\n%s", n, log.b.String())
+		if n := len(log.Lines("a request is refused by the guard")); n > 3 {
+			t.Errorf("told %d times\n%s", n, log.String())
 		}
 		time.Sleep(strangersEvery)
 		r.do(question{key: "acme", header: header("X-Cell-Id", "cell-002")})
-		if all := log.lines("reason=other_cell"); len(all) != 2 || !strings.Contains(all[1], "refused_meanwhile=57") {
+		if all := log.Lines("reason=other_cell"); len(all) != 2 || !strings.Contains(all[1], "refused_meanwhile=57") {
 			t.Errorf("a minute later: %v", all)
 		}
 		r.do(question{key: "acme"})
-		if all := log.lines("a request is refused by the guard"); len(all) > 4 {
+		if all := log.Lines("a request is refused by the guard"); len(all) > 4 {
 			t.Errorf("a good request is told of: %v", all)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/front"
+	"github.com/cellway/cellway/internal/testlog"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -69,21 +70,10 @@ func TestFiguresNameCellsAndWhatBecameOfRequests(t *testing.T) {
 	})
 }
 
-// lockedBuffer collects the log.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) lines(t *testing.T) (all []map[string]any) {
+// records are the lines of a log of JSON.
+func records(t *testing.T, log *testlog.Text) (all []map[string]any) {
 	t.Helper()
-	for s := range strings.Lines(l.b.String()) {
+	for s := range strings.Lines(log.String()) {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(s), &m); err != nil {
 			t.Fatal(err)
@@ -108,7 +98,7 @@ func running(b *bench) (stop func()) {
 
 func TestAccessLogSaysWhoWentWhereByWhichMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out lockedBuffer
+		var out testlog.Text
 		b := newBench(t, 4, func(c *Config) { c.AccessLog = slog.New(slog.NewJSONHandler(&out, nil)) }, everything)
 		b.serve(1, func(w http.ResponseWriter, r *http.Request) { time.Sleep(1500 * time.Millisecond); echo(1)(w, r) })
 		stop := running(b)
@@ -121,7 +111,7 @@ func TestAccessLogSaysWhoWentWhereByWhichMap(t *testing.T) {
 		b.ask(request("GET", "/x", "drained", "Traceparent", parent))
 		b.ask(request("GET", "/y", "held"))
 		stop()
-		lines := out.lines(t)
+		lines := records(t, &out)
 		if len(lines) != 3 {
 			t.Fatalf("%d lines", len(lines))
 		}
@@ -138,7 +128,7 @@ func TestAccessLogSaysWhoWentWhereByWhichMap(t *testing.T) {
 				}
 			}
 		}
-		if strings.Contains(out.b.String(), "secret") {
+		if strings.Contains(out.String(), "secret") {
 			t.Error("the query is in the log")
 		}
 	})
@@ -147,7 +137,7 @@ func TestAccessLogSaysWhoWentWhereByWhichMap(t *testing.T) {
 func TestAccessLogIsSampledButKeepsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for sample, want := range map[float64][2]int{-1: {0, 0}, 0: {400, 400}, 0.25: {50, 150}} {
-			var out lockedBuffer
+			var out testlog.Text
 			b := newBench(t, 4, func(c *Config) {
 				c.AccessLog, c.AccessSample = slog.New(slog.NewJSONHandler(&out, nil)), sample
 			}, everything)
@@ -160,7 +150,7 @@ func TestAccessLogIsSampledButKeepsFailures(t *testing.T) {
 				b.ask(request("GET", "/", "gone"))
 			}
 			stop()
-			if n := len(out.lines(t)) - 10; n < want[0] || n > want[1] {
+			if n := len(records(t, &out)) - 10; n < want[0] || n > want[1] {
 				t.Errorf("sample %v: %d lines, want %v beside the failures", sample, n, want)
 			}
 		}
@@ -171,7 +161,7 @@ func TestAccessLogIsSampledButKeepsFailures(t *testing.T) {
 func TestAccessLogNeverHoldsARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		var out lockedBuffer
+		var out testlog.Text
 		b := newBench(t, 1, func(c *Config) { c.AccessLog = slog.New(slog.NewTextHandler(blocking{&out, release}, nil)) })
 		b.serve(1, echo(1))
 		stop := running(b)
@@ -183,7 +173,7 @@ func TestAccessLogNeverHoldsARequest(t *testing.T) {
 		took, dropped := time.Since(start), b.rt.Stats().AccessLogDropped
 		close(release)
 		stop()
-		if written := strings.Count(out.b.String(), "\n"); took != 0 || dropped == 0 || written == 0 || written+int(dropped) != requests {
+		if written := strings.Count(out.String(), "\n"); took != 0 || dropped == 0 || written == 0 || written+int(dropped) != requests {
 			t.Errorf("took %v, dropped %d lines of %d, wrote %d", took, dropped, requests, written)
 		}
 	})

@@ -10,12 +10,12 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // secureCell serves h over TLS on loopback and returns the endpoint, with host
@@ -190,7 +190,7 @@ func TestCellRefusesCertificate(t *testing.T) {
 		for _, http2 := range []bool{false, true} {
 			for name, shown := range map[string]*tls.Certificate{"none": nil, "one of another authority": &foreign} {
 				t.Run(fmt.Sprintf("%s, HTTP/2 %v, %s", tls.VersionName(version), http2, name), func(t *testing.T) {
-					var log lockedBuffer
+					var log testlog.Text
 					var now atomic.Pointer[tls.Certificate]
 					now.Store(shown)
 					show := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -302,22 +302,4 @@ func TestPeerNameErrorsNameTheMend(t *testing.T) {
 	if err := r.last().Err; err == nil || !strings.Contains(err.Error(), "cell-ca must hold the authority") {
 		t.Error(err)
 	}
-}
-
-// A lockedBuffer is a log that may be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,37 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cellway/cellway/internal/testlog"
 )
-
-// A logText is a log that may be read while it is written.
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// count says how many lines of the log have both.
-func (l *logText) count(message, and string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.b.String()) {
-		if strings.Contains(line, message) && strings.Contains(line, and) {
-			n++
-		}
-	}
-	return n
-}
 
 // refusedAt is nobody's answer; its text differs each time, the cause does not.
 func refusedAt(port int) error {
@@ -53,7 +28,7 @@ func TestAnotherCauseIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.src.set(b.pub.base())
-		var log logText
+		var log testlog.Text
 		f, err := New(Config{Fleet: "shop", Sources: []Source{b.src}, Keys: b.keys, Sink: b.sink, Store: openOn(b.disk, nil), Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
@@ -67,27 +42,27 @@ func TestAnotherCauseIsToldOf(t *testing.T) {
 			f.Refresh()
 			b.wait(2 * time.Second)
 		}
-		if n := log.count("source of maps fails", "connection refused"); n != 1 {
-			t.Errorf("nobody there: told %d times\n%s", n, log.b.String())
+		if n := len(log.Lines("source of maps fails", "connection refused")); n != 1 {
+			t.Errorf("nobody there: told %d times\n%s", n, log.String())
 		}
 		b.src.fail(&answerError{"GET http://control/v1/map/manifest: 401 Unauthorized", "401 Unauthorized", errStatus})
 		for range 20 {
 			f.Refresh()
 			b.wait(2 * time.Second)
 		}
-		if n := log.count("source of maps fails", "401 Unauthorized"); n != 1 {
-			t.Errorf("token refused: told %d times\n%s", n, log.b.String())
+		if n := len(log.Lines("source of maps fails", "401 Unauthorized")); n != 1 {
+			t.Errorf("token refused: told %d times\n%s", n, log.String())
 		}
-		if n := log.count("source of maps answers again", ""); n != 0 {
-			t.Errorf("told %d times that it is over\n%s", n, log.b.String())
+		if n := len(log.Lines("source of maps answers again")); n != 0 {
+			t.Errorf("told %d times that it is over\n%s", n, log.String())
 		}
 		b.src.fail(nil)
 		for range 20 {
 			f.Refresh()
 			b.wait(2 * time.Second)
 		}
-		if n := log.count("source of maps answers again", "pull_of_everything=false"); n != 1 {
-			t.Errorf("told %d times that it is over\n%s", n, log.b.String())
+		if n := len(log.Lines("source of maps answers again", "pull_of_everything=false")); n != 1 {
+			t.Errorf("told %d times that it is over\n%s", n, log.String())
 		}
 		cancel()
 		<-ended

@@ -15,8 +15,8 @@ import (
 )
 
 // Main runs cellway-gateway with args, which lack the program's name, until ctx
-// ends, and returns its exit code: 0, or 1 with the reason on stderr, or
-// [boot.Hung] if nobody reads what was asked for any more.
+// ends, and returns its exit code: 0, or 1 with the reason on stderr, or 2 if the
+// settings are wrong, or [boot.Hung] if nobody reads what was asked for any more.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return boot.Exit("cellway-gateway", Run(ctx, args, stdout, stderr), stderr)
 }

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/cellway/cellway/internal/demo/fit"
 	"github.com/cellway/cellway/internal/demo/load"
 	"github.com/cellway/cellway/internal/demo/report"
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -174,7 +174,7 @@ func TestRunDrawsAndEndsOnQAndWithItsContext(t *testing.T) {
 	for _, how := range []string{"q", "context"} {
 		t.Run(how, func(t *testing.T) {
 			in, keys := io.Pipe()
-			var out lockedBuffer
+			var out testlog.Text
 			drawn := make(chan struct{})
 			var once sync.Once
 			ctx, cancel := context.WithCancel(t.Context())
@@ -200,17 +200,6 @@ func TestRunDrawsAndEndsOnQAndWithItsContext(t *testing.T) {
 			keys.Close()
 		})
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
 }
 
 // Somebody with a small terminal needs to know how to get out of it.
