@@ -47,6 +47,8 @@ func (r *FleetReport) Page() Page {
 				Share(r.Movable), Share(c.Gate))
 			if c.Routers == 1 {
 				s.Note += " With one router there is no ring 0 before the rest."
+			} else {
+				s.Note += fmt.Sprintf(" In ring 0 nobody is down, but loses the requests that come through one of %d routers.", c.Routers)
 			}
 		case "storm":
 			s.Plot, s.Note = r.storms()
@@ -63,7 +65,7 @@ func (r *FleetReport) Page() Page {
 func (r *FleetReport) summary() Section {
 	s := Section{
 		Title: "At one glance",
-		Text:  "Tenant-minutes lost on average: the tenants who are down times how long. Load-minutes are minutes of the whole fleet's load.",
+		Text:  "Tenant-minutes lost on average: the tenants who are down times how long, and of tenants who lose a part of their requests that part. Load-minutes are minutes of the whole fleet's load.",
 		Head:  []string{"what goes wrong", "tenant-minutes", "load-minutes"},
 	}
 	plot := Bars{
@@ -147,7 +149,8 @@ func (r *FleetReport) storms() (Plot, string) {
 		}
 		note.WriteString(fmt.Sprintf("%s: at most %s tries a request, %s. ", upper(c.Name), Number(c.Amplification), how))
 	}
-	return plot, note.String()[:len(note.String())-1]
+	note.WriteString("A part of the requests is answered meanwhile: tenant-minutes count those that are not.")
+	return plot, note.String()
 }
 
 func join(all []int) string {
