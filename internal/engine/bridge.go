@@ -144,7 +144,7 @@ func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*
 		}
 		resp, err := b.attempt(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 		switch {
-		case err == nil, b.once, fresh == maxFresh, ctx.Err() != nil, !used.Load(), heard.Load(),
+		case err == nil, b.once, fresh == maxFresh, ctx.Err() != nil, !used.Load(), heard.Load(), endsStream(err),
 			!isSafe([]byte(req.Method)), again != nil && !again.Rewind():
 			b.conclude(req)
 			return resp, err

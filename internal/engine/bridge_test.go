@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -449,4 +450,68 @@ func TestBridgeCountsConnectingApart(t *testing.T) {
 		postProto(t, r, "small", "HTTP/2.0")
 		(*r.pools.Cell("cell-a").endpoints.Load())[0].closeIdle()
 	}
+}
+
+// A cell that ends streams, and not connections, has had the requests: each runs
+// once, safe or not.
+func TestRequestWhoseStreamIsResetRunsOnce(t *testing.T) {
+	for _, method := range []string{"GET", "HEAD", "POST"} {
+		c := newCellFor(t)
+		r := newRig(t, nil, Config{TLS: TLS{Roots: c.ca.pool}})
+		var runs atomic.Int64
+		r.use(c.serve(silent, func(_ http.ResponseWriter, req *http.Request) {
+			if req.URL.Path == "/ends" {
+				runs.Add(1)
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		for range 3 { // then the connection was used
+			r.get(r.client(false), "/")
+		}
+		req, err := http.NewRequest(method, r.url("/ends"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := r.client(false).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 502 || runs.Load() != 1 {
+			t.Errorf("%s: %d, ran %d times", method, resp.StatusCode, runs.Load())
+		}
+	}
+}
+
+// Many requests at once may be sent over a connection of HTTP/2 whose handshake the
+// cell then refuses. None of them ran, and each is told so.
+func TestCertificateIsRefusedToManyAtOnce(t *testing.T) {
+	c := newCellFor(t)
+	r := newRig(t, nil, Config{TLS: TLS{Roots: c.ca.pool}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(echoProto), ErrorLog: quiet(), Protocols: new(http.Protocols)}
+	s.Protocols.SetHTTP2(true)
+	s.TLSConfig = &tls.Config{
+		Certificates: []tls.Certificate{c.ca.issue(t, "cell-a")}, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			time.Sleep(20 * time.Millisecond)
+			return nil, nil
+		},
+	}
+	go s.ServeTLS(l, "", "")
+	defer s.Close()
+	r.use("https://" + l.Addr().String())
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			time.Sleep(time.Duration(i) * 3 * time.Millisecond)
+			if status, code, _ := r.get(r.client(false), "/"); code != cellway.CellUnreachable {
+				t.Errorf("%d %s", status, code)
+			}
+		})
+	}
+	wg.Wait()
 }

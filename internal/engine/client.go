@@ -45,7 +45,7 @@ type client struct {
 	sock    *socket // nil: it can't be moved
 	loop    *loop   // that has it, or nil
 	simple  bool    // the last call would have been one for a loop
-	bulky   bool    // the last request had a body that a loop can wait for
+	bulky   bool    // the last request had a body that is not short, and that a loop can wait for
 	pending bool    // the call is with its cell, in the loop
 	ready   bool    // the loop has more to read
 	fin     bool    // the client sends no more than there is
@@ -310,8 +310,9 @@ func (c *client) resumeCall() {
 // ended ends the call.
 func (c *client) ended() {
 	k := c.call
-	c.bulky = k.gatherable()
-	c.simple = (k.whole() || c.bulky) && k.rep.BytesOut <= simpleBody
+	gatherable := k.gatherable()
+	c.bulky = gatherable && k.head.Length > smallBuffer
+	c.simple = (k.whole() || gatherable) && k.rep.BytesOut <= simpleBody
 	c.next = k.end()
 	if c.srv.closing.Load() && c.next == toRead {
 		c.next = toLinger

@@ -80,6 +80,7 @@ func (e *endpoint) shake(ctx context.Context, network string, secure *tls.Config
 	}
 	if cc, ok := c.(*cellConn); ok {
 		cc.shaken.Store(true)
+		cc.made = time.Now() // it could not be used before
 	}
 	return tc, nil
 }
@@ -210,6 +211,25 @@ func (c *cellConn) CloseWrite() error {
 func madeBefore(i httptrace.GotConnInfo, began time.Time) bool {
 	cc := cellConnOf(i.Conn)
 	return i.Reused || cc != nil && cc.made.Before(began)
+}
+
+// A streamError is what package http has for the end of one stream of HTTP/2: its own
+// type takes on this shape for errors.As.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string {
+	return fmt.Sprintf("stream %d ended with code %d", e.StreamID, e.Code)
+}
+
+// endsStream reports whether err is of one stream of HTTP/2 alone, whose connection
+// goes on: then the cell has had the request, and wants no more of it.
+func endsStream(err error) bool {
+	_, ok := errors.AsType[streamError](err)
+	return ok
 }
 
 // cellConnOf returns the cellConn under a connection of a transport.

@@ -63,6 +63,22 @@ func (b *inbuf) room(n int) {
 	}
 }
 
+// tighten puts what little there is in a large buffer into a small one.
+func (b *inbuf) tighten() {
+	var mem *[]byte
+	switch n := b.end; {
+	case b.mem == nil || len(*b.mem) != wholeBuffer || n > smallBuffer:
+		return
+	case n <= tinyBuffer:
+		mem = b.from.getTiny()
+	default:
+		mem = b.from.getSmall()
+	}
+	copy(*mem, b.buf[:b.end])
+	b.giveBack()
+	b.mem, b.buf = mem, *mem
+}
+
 // giveBack gives the memory back, whatever it holds.
 func (b *inbuf) giveBack() {
 	switch {

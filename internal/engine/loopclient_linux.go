@@ -114,7 +114,8 @@ func (l *loop) read(c *client) {
 		} else {
 			l.lend(c.call)
 		}
-		if c.bulky && c.call.in.empty() {
+		wide := c.bulky && c.call.in.empty()
+		if wide {
 			c.call.in.room(wholeBuffer) // the next one may come as one, too
 		}
 		space := c.call.in.space()
@@ -123,6 +124,9 @@ func (l *loop) read(c *client) {
 		case n > 0:
 			l.tick()
 			c.call.in.end += n
+			if wide {
+				c.call.in.tighten()
+			}
 			c.ready = n == len(space) || c.fin // nobody will tell of the end again
 			if !c.advance() || len(c.stuck) > 0 {
 				l.act(c)

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,5 +57,43 @@ func TestMillisecondsOfAWait(t *testing.T) {
 		if got := milliseconds(wait); got != want {
 			t.Errorf("%v is %d ms, want %d", wait, got, want)
 		}
+	}
+}
+
+// Who has uploaded something holds no buffer for it while the next request, of
+// whatever kind, waits.
+func TestAfterAnUploadNoLargeBufferIsHeld(t *testing.T) {
+	f := newLoopRig(t, 1, Config{}, nil)
+	f.use(f.pathCell(nil))
+	for _, next := range []string{"G", "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n"} {
+		c := f.joined()
+		body := strings.Repeat("x", 20_000)
+		for range 2 { // the second one is read into a buffer of its size
+			c.send(fmt.Sprintf("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+			c.want(200, body)
+		}
+		c.send(next)
+		most := func() (n int) {
+			f.s.mu.Lock()
+			l := f.s.loops[0]
+			f.s.mu.Unlock()
+			done := make(chan struct{})
+			l.post(func() {
+				defer close(done)
+				for i := range l.slots {
+					if c := l.slots[i].c; c != nil && c.call != nil {
+						n = max(n, len(c.call.in.buf))
+					}
+				}
+			})
+			<-done
+			return n
+		}
+		eventually(t, "a part of a head is there", func() bool { return most() > 0 })
+		if n := most(); n > smallBuffer {
+			t.Errorf("%.10q is in %d bytes", next, n)
+		}
+		c.Close()
+		f.wantClients(0)
 	}
 }

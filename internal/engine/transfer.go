@@ -226,7 +226,7 @@ func (t *transfer) reach() *http.Response {
 			if tried = append(tried, e); len(tried) == p.all.cfg.Attempts {
 				break
 			}
-		} else if fresh++; fresh > maxFresh || !t.foundClosed() {
+		} else if fresh++; fresh > maxFresh || !t.foundClosed(err) {
 			break
 		}
 		e.leave()
@@ -262,8 +262,10 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 		defer t.mu.Unlock()
 		if _, ok := errors.AsType[*connectError](err); ok && t.sentOnce() {
 			err = errOnce // net/http has tried to connect once more
-		} else if !t.reused && !t.heard.Load() {
-			err = e.unshaken(lastWord(t.secure, err), t.conn != nil && t.conn.untouched())
+		} else if last := lastWord(t.secure, err); !t.heard.Load() && (!t.reused || t.conn == nil && refusesCertificate(last)) {
+			// Over HTTP/2 others may be the first to use a connection whose
+			// handshake the cell has yet to refuse.
+			err = e.unshaken(last, t.conn != nil && t.conn.untouched())
 		}
 		return nil, err
 	}
@@ -354,10 +356,10 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 func (t *transfer) sentOnce() bool { return t.o.Once && t.conn != nil && !t.conn.untouched() }
 
 // foundClosed reports whether that is how it looks that the cell had closed the used
-// connection of the last attempt: nothing was sent over it. Over one of HTTP/2 nobody
-// knows what was, so it is no answer to a request that is safe; package http sends
-// such a one again only over HTTP/1.
-func (t *transfer) foundClosed() bool {
+// connection of the last attempt, which err has ended: nothing was sent over it. Over
+// one of HTTP/2 nobody knows what was, so it is no answer to a request that is safe;
+// package http sends such a one again only over HTTP/1.
+func (t *transfer) foundClosed(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -366,7 +368,7 @@ func (t *transfer) foundClosed() bool {
 	case t.conn != nil:
 		return t.conn.untouched()
 	}
-	return !t.o.Once && !t.heard.Load() && isSafe([]byte(t.in.Method))
+	return !t.o.Once && !t.heard.Load() && isSafe([]byte(t.in.Method)) && !endsStream(err)
 }
 
 // unwanted reports whether the cell answered for good though the client waits

@@ -72,6 +72,12 @@ func certificateAlert(err error) (reason string, ok bool) {
 	return "", false
 }
 
+// refusesCertificate reports whether err is such an alert.
+func refusesCertificate(err error) bool {
+	_, ok := certificateAlert(err)
+	return ok
+}
+
 // unshaken returns err as one of a connection that did not come about, if that is
 // what it says of a connection to e that is new and has brought nothing yet.
 //
