@@ -30,7 +30,8 @@ func TestAnswerSaysWhatCameOfAllAttempts(t *testing.T) {
 	// the first's, the columns the second's.
 	want := map[string][]cellway.Code{
 		//         hangs        resets        says 500  says 503  refuses          is known         is full
-		hangs:   {HandTimeout, HandProtocol, byWorker, byWorker, HandTimeout, HandTimeout, HandTimeout},
+		// (Where the second brings nothing, the first, which was only slow, is asked again.)
+		hangs:   {HandTimeout, HandTimeout, byWorker, byWorker, HandTimeout, HandTimeout, HandTimeout},
 		resets:  {HandTimeout, HandProtocol, byWorker, byWorker, HandProtocol, HandProtocol, HandProtocol},
 		says500: {HandTimeout, HandProtocol, byWorker, byWorker, HandProtocol, byWorker, HandProtocol},
 		says503: {HandTimeout, HandProtocol, byWorker, byWorker, HandSaturated, byWorker, HandSaturated},

@@ -96,6 +96,35 @@ func TestSlowAnswerIsWaitedForWhereNobodyElseIsThere(t *testing.T) {
 	})
 }
 
+// An attempt that was left since it was slow is made again if the one that took its
+// place breaks off or can't be reached: its member was well.
+func TestSlowMemberIsAskedAgainIfItsSubstituteBreaks(t *testing.T) {
+	for name, fails := range map[string]func(r *rig, m *mill){
+		"resets":  func(_ *rig, m *mill) { m.set(reset) },
+		"refuses": func(r *rig, m *mill) { r.kill(m.id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, 6, 2, func(c *Config) { c.Workers.Breaker.Connects = 1000 })
+				for range 60 { // so that it is known what is usual
+					r.get("acme")
+				}
+				hand := r.hand("acme")
+				r.gw.state.Load().workers[hand[1].id].SetOut(true) // it is asked second
+				hand[0].set(fine(3 * time.Second))
+				fails(r, hand[1])
+				r.client.CloseIdleConnections()
+				if res := r.get("acme"); res.status != 200 || res.took > 5*time.Second {
+					t.Errorf("answer %d %s after %v", res.status, res.code, res.took)
+				}
+				if res := r.do(question{method: "POST", key: "acme", body: "x"}); res.status != 200 {
+					t.Errorf("POST: answer %d %s after %v", res.status, res.code, res.took)
+				}
+			})
+		})
+	}
+}
+
 // One that comes back meanwhile is asked: an attempt that hangs is not waited for to the
 // end because there was nobody else when it began to be late.
 func TestMemberThatComesBackTakesOver(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// usualAttempts is how many attempts a call has at most if nobody says otherwise.
+const usualAttempts = 3
+
 // A Plan says what may be done with a request.
 type Plan struct {
 	Idempotent bool  // it may run twice
@@ -80,7 +83,7 @@ func (c *Call) deal(members []*Member, begun int) {
 	c.order = order{hand: members, last: -1}
 	c.limit = c.cell.cfg.Attempts
 	if c.limit == 0 {
-		c.limit = min(len(members), 3)
+		c.limit = min(len(members), usualAttempts)
 	}
 	c.limit += begun
 	for i := range c.failed {
@@ -257,7 +260,7 @@ func (c *Call) acquitted(now int64) {
 // with Start.
 func (c *Call) Decide(t *Try, now int64) (same bool, wait time.Duration, stop error) {
 	switch {
-	case c.Begun() >= c.limit:
+	case c.Begun() >= c.limit && !c.mayReturn(t):
 		return false, 0, ErrAttempts
 	case !c.plan.Kept:
 		return false, 0, ErrNotKept
@@ -300,6 +303,21 @@ func (c *Call) Decide(t *Try, now int64) (same bool, wait time.Duration, stop er
 		c.Spend()
 	}
 	return same, wait, nil
+}
+
+// mayReturn reports whether one attempt more than there are members may go back to
+// one that was left only since it was slow. That was right as long as t could take its
+// place, and t has brought nothing: its member is gone.
+func (c *Call) mayReturn(t *Try) bool {
+	if c.cell.cfg.Attempts != 0 || c.Begun() >= usualAttempts || t.Outcome != Unsent && t.Outcome != Broken {
+		return false
+	}
+	for i := range c.failed {
+		if f := &c.failed[i]; f.Outcome == Silent && f.Member != t.Member {
+			return true
+		}
+	}
+	return false
 }
 
 // Over returns what was reserved and not used. Call it when the call has ended.
