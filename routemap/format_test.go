@@ -302,7 +302,7 @@ func TestMapTakesAtMost64BytesAKeyBeyondTheKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := &m.base.tab
-		if n := (len(m.base.raw) + 8*len(x.index.places) + 4*cap(x.marks) - keys) / len(c.Entries); n > 64 {
+		if n := (len(m.base.raw) + 4*len(x.index.places) + 4*cap(x.marks) - keys) / len(c.Entries); n > 64 {
 			t.Errorf("%d bytes a key with %d keys", n, len(c.Entries))
 		}
 	}

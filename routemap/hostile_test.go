@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -285,7 +287,7 @@ func TestOpenHoldsTheManifestAgainstTheParts(t *testing.T) {
 
 func TestIndexIsAtMostTwoThirdsFull(t *testing.T) {
 	for n := range 5000 {
-		if x := newKeyIndex(n); n > 0 && 3*n > 2*len(x.places) || len(x.places) > max(2, 3*n) {
+		if x := newKeyIndex(n, n); n > 0 && 3*n > 2*len(x.places) || len(x.places) > max(2, 3*n) {
 			t.Fatalf("%d places for %d keys", len(x.places), n)
 		}
 	}
@@ -322,6 +324,43 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 	} {
 		if _, err := DecodeManifest(bad); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever is left of a place for the hash, and be it nothing, a look-up finds
+// each key that was added and ends for those that were not.
+func TestIndexFindsKeysWithAnyRoomForTheHash(t *testing.T) {
+	const n = 300
+	for _, most := range []int{n, 1 << 16, 1<<20 - 1, 1<<31 - 1, 1 << 31, 1<<32 - 2} {
+		x := newKeyIndex(n, most)
+		hashes := make([]uint64, 2*n) // the first half is added
+		for i := range hashes {
+			hashes[i] = rand.Uint64()
+		}
+		number := func(i int) int { return most - 1 - i }
+		for i, hash := range hashes[:n] {
+			x.add(hash, number(i))
+		}
+		others := 0
+		for i, hash := range hashes {
+			found := false
+			for p := x.probe(hash); ; {
+				at := p.next()
+				if at < 0 {
+					break
+				}
+				if found = at == number(i); found {
+					break
+				}
+				others++
+			}
+			if found != (i < n) {
+				t.Errorf("numbers below %d: key %d of %d: found is %v", most, i, n, found)
+			}
+		}
+		if free := 32 - bits.Len(uint(most)); free >= 8 && others > n/8 {
+			t.Errorf("numbers below %d: %d other keys looked at with %d bits to tell them apart", most, others, free)
 		}
 	}
 }

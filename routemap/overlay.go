@@ -50,17 +50,13 @@ type overBucket struct {
 
 // find returns the record of a key with that hash, or nil.
 func (o *overlay) find(hash uint64, key string) *record {
-	places := o.index.places
-	mask := uint64(len(places) - 1)
-	for at := hash >> o.index.shift; ; at++ {
-		p := places[at&mask]
-		if p == 0 {
+	for p := o.index.probe(hash); ; {
+		i := p.next()
+		if i < 0 {
 			return nil
 		}
-		if p>>32 == hash&0xffffffff {
-			if r := &o.recs[uint32(p)-1]; r.key == key {
-				return &r.rec
-			}
+		if r := &o.recs[i]; r.key == key {
+			return &r.rec
 		}
 	}
 }
@@ -84,7 +80,7 @@ func (o *overlay) setCells(cells []*cellway.Cell) {
 }
 
 func (o *overlay) setRecords(recs []overRecord) {
-	o.recs, o.recBytes, o.index = recs, 0, newKeyIndex(len(recs))
+	o.recs, o.recBytes, o.index = recs, 0, newKeyIndex(len(recs), len(recs))
 	for i := range recs {
 		o.recBytes += recordSize(recs[i].key, &recs[i].rec)
 		o.index.add(recs[i].hash, i)

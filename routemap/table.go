@@ -34,7 +34,7 @@ func (t *table) read(sec []byte, cells int, seed maphash.Seed) error {
 	r := &reader{b: sec, lent: true}
 	t.n = r.count(aliasLeast, noMost)
 	t.recs = r.b
-	t.index = newKeyIndex(t.n)
+	t.index = newKeyIndex(t.n, len(t.recs))
 	t.marks = make([]uint32, 0, t.n/markEvery+1)
 	last := ""
 	// The index is filled from a batch at a time, so that the processor fetches
@@ -129,17 +129,13 @@ func (t *table) key(at int) (key string, rest int) {
 // find returns where the rest of the record of a key with that hash begins, or
 // -1.
 func (t *table) find(hash uint64, key string) int {
-	places := t.index.places
-	mask := uint64(len(places) - 1)
-	for at := hash >> t.index.shift; ; at++ {
-		p := places[at&mask]
-		if p == 0 {
+	for p := t.index.probe(hash); ; {
+		at := p.next()
+		if at < 0 {
 			return -1
 		}
-		if p>>32 == hash&0xffffffff {
-			if k, rest := t.key(int(uint32(p)) - 1); k == key {
-				return rest
-			}
+		if k, rest := t.key(at); k == key {
+			return rest
 		}
 	}
 }
