@@ -190,5 +190,8 @@ func (a *app) seeUndone(ctx context.Context, cl *client.Client, u api.UndoneMap)
 		return err
 	}
 	out.Confirmed = true
+	if s, err := cl.MapStatus(ctx); err == nil && s.Undone != nil {
+		return a.say(out, "noted: map %s was looked at; the alarm goes on with another map that was undone:\n%s", u.Version, tellUndone(*s.Undone))
+	}
 	return a.say(out, "noted: map %s was looked at, and the alarm is over", u.Version)
 }

@@ -58,8 +58,10 @@ func (s *Service) Alarms() []Alarm {
 	if r := s.restored.Load(); r != nil {
 		all = append(all, Alarm{AlarmHalted, "fleet", r.At, r.refuse().Error()})
 	}
-	if left := s.aftermath.Load(); left != nil && left.undone != nil {
-		all = append(all, Alarm{AlarmUndone, "fleet", left.undone.At, left.undone.tell()})
+	if left := s.aftermath.Load(); left != nil {
+		if u := left.undone(); u != nil {
+			all = append(all, Alarm{AlarmUndone, "fleet", u.At, u.tell()})
+		}
 	}
 	slices.SortFunc(all, func(a, b Alarm) int {
 		return cmp.Or(strings.Compare(string(a.Code), string(b.Code)), strings.Compare(a.Subject, b.Subject))

@@ -36,8 +36,8 @@ type headRecord struct {
 	Window      []windowEntry   `json:"window,omitempty"` // unconfirmed changes of the last ten minutes
 	Restored    *Restored       `json:"restored,omitempty"`
 	Highest     HighestVersion  `json:"highest"`
-	Confirmed   *confirmed      `json:"confirmed,omitempty"` // the last confirmation of a restore
-	Undone      *Undone         `json:"undone,omitempty"`
+	Confirmed   losses          `json:"confirmed,omitempty"` // what each confirmation of a restore went on without
+	Undone      *Undone         `json:"undone,omitempty"`    // while a restore waits: a map that a drain has undone
 }
 
 // HighestVersion is the highest version that anybody was ever seen to have
@@ -181,5 +181,6 @@ func (s *Service) follow(tx store.Tx, h headRecord) error {
 // confirmation has left.
 func (s *Service) noteRestored(h headRecord) {
 	s.restored.Store(h.Restored)
-	s.aftermath.Store(h.aftermath())
+	left := h.aftermath()
+	s.aftermath.Store(&left)
 }

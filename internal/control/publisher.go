@@ -106,7 +106,8 @@ func (s *Service) look(ctx context.Context) (st standing, err error) {
 		return st, s.catchUp(ctx)
 	}
 	s.restored.CompareAndSwap(waits, st.head.Restored) // whoever has changed it knows better
-	s.aftermath.CompareAndSwap(left, st.head.aftermath())
+	after := st.head.aftermath()
+	s.aftermath.CompareAndSwap(left, &after)
 	return st, nil
 }
 

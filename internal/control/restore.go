@@ -51,7 +51,10 @@ func MarkRestored(ctx context.Context, st Store, from, who string) error {
 			return err
 		}
 		now := time.Now().UTC()
-		h.Restored = nil // a halt that the backup tells of is part of this one
+		if h.Restored != nil { // a halt that the backup tells of is part of this one
+			h.lose(loss{At: now, Unknown: h.Restored.unknown(h), Undone: h.Undone})
+			h.Restored, h.Undone = nil, nil
+		}
 		h.halt(now, p.Version, from, "")
 		h.raise(0, now)
 		h.Restored.Incarnation = h.Incarnation
@@ -94,7 +97,7 @@ func (s *Service) RestoreState(ctx context.Context) (st RestoreState, err error)
 }
 
 func (s *Service) restoreState(tx store.Tx, h headRecord) (RestoreState, error) {
-	st := RestoreState{Restored: h.Restored, Highest: h.Highest, Undone: h.Undone}
+	st := RestoreState{Restored: h.Restored, Highest: h.Highest, Undone: h.aftermath().undone()}
 	st.Left, st.Unheard = s.hearing(time.Now())
 	p, _, err := getPointer(tx)
 	if err != nil {
@@ -146,7 +149,8 @@ func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway
 		w.head.Restored, w.aside, w.hurry, w.confirmed = nil, true, true, true
 		// Whatever somebody has of the incarnations until now, that is settled.
 		w.head.raise(st.Highest.Version.Incarnation(), w.now)
-		w.head.Confirmed = &confirmed{At: w.now, Unknown: st.Restored.unknown(w.head)}
+		w.head.lose(loss{At: w.now, Unknown: st.Restored.unknown(w.head), Undone: w.head.Undone})
+		w.head.Undone = nil
 		return nil
 	})
 	return err

@@ -19,13 +19,9 @@ type unknown struct {
 	Below uint32          `json:"below,omitempty"` // the first incarnation that is not in it
 }
 
-func (u unknown) has(v cellway.Version) bool { return v > u.Above && v.Incarnation() < u.Below }
+func (u unknown) empty() bool { return u.Above.Incarnation() >= u.Below }
 
-// A confirmed is the last confirmation of a restore.
-type confirmed struct {
-	At      time.Time `json:"at"`
-	Unknown unknown   `json:"unknown,omitzero"`
-}
+func (u unknown) has(v cellway.Version) bool { return v > u.Above && v.Incarnation() < u.Below }
 
 // unknown returns the versions that nobody knows of while r waits for a person,
 // or, with the head as the confirmation leaves it, from then on.
@@ -55,23 +51,6 @@ func (u *Undone) tell() string {
 	return fmt.Sprintf("%s had map %v when the control plane had gone on from %v: what changed between the two is undone", u.Who, u.Version, u.From)
 }
 
-// An aftermath is what a restore leaves to be watched.
-type aftermath struct {
-	unknown unknown
-	undone  *Undone
-}
-
-func (h headRecord) aftermath() *aftermath {
-	a := aftermath{undone: h.Undone}
-	switch {
-	case h.Restored != nil:
-		a.unknown = h.Restored.unknown(h)
-	case h.Confirmed != nil && time.Since(h.Confirmed.At) < knowFor:
-		a.unknown = h.Confirmed.Unknown
-	}
-	return &a
-}
-
 // Took notes that a router which has map after is given a newer one.
 func (s *Service) Took(ctx context.Context, who string, after cellway.Version) error {
 	return s.noteUndone(ctx, "a router that asks as "+who, HighestVersion{Version: after})
@@ -81,13 +60,13 @@ func (s *Service) Took(ctx context.Context, who string, after cellway.Version) e
 // without, and that is undone by what was published since.
 func (s *Service) noteUndone(ctx context.Context, who string, high HighestVersion) error {
 	left := s.aftermath.Load()
-	if left == nil || !left.unknown.has(high.Version) || left.undone != nil && left.undone.Version >= high.Version {
+	if left == nil || left.of(high.Version) == nil {
 		return nil
 	}
 	var noted headRecord
-	done := false
+	var undone *Undone
 	err := s.update(ctx, func(tx store.Tx) error {
-		done = false
+		undone = nil
 		h, rev, err := getHead(tx)
 		if err != nil {
 			return err
@@ -96,8 +75,8 @@ func (s *Service) noteUndone(ctx context.Context, who string, high HighestVersio
 		if err != nil {
 			return err
 		}
-		now := h.aftermath()
-		if !now.unknown.has(high.Version) || now.undone != nil && now.undone.Version >= high.Version || p.Version < high.Version {
+		loss := h.aftermath().of(high.Version)
+		if loss == nil || p.Version < high.Version {
 			return nil // known by now, or not undone yet
 		}
 		r, err := getVersion(tx, high.Version)
@@ -108,19 +87,20 @@ func (s *Service) noteUndone(ctx context.Context, who string, high HighestVersio
 			return err
 		}
 		w := &work{tx: tx, now: time.Now().UTC(), call: Call{Who: "control plane"}}
-		h.Undone = &Undone{At: w.now, Who: who, Version: high.Version, Digest: high.Digest, From: now.unknown.Above}
-		w.call.Reason = h.Undone.tell()
-		w.record("map.undone", "fleet", nil, h.Undone)
+		undone = &Undone{At: w.now, Who: who, Version: high.Version, Digest: high.Digest, From: loss.Unknown.Above}
+		h.note(*loss, undone)
+		w.call.Reason = undone.tell()
+		w.record("map.undone", "fleet", nil, undone)
 		if err := w.writeJournal(0); err != nil {
 			return err
 		}
-		noted, done = h, true
+		noted = h
 		_, err = put(tx, kindHead, only, rev, h)
 		return err
 	})
-	if err == nil && done {
+	if err == nil && undone != nil {
 		s.noteRestored(noted)
-		s.log.ErrorContext(ctx, "map undone", "error", noted.Undone.tell())
+		s.log.ErrorContext(ctx, "map undone", "error", undone.tell())
 	}
 	return err
 }
@@ -128,17 +108,13 @@ func (s *Service) noteUndone(ctx context.Context, who string, high HighestVersio
 // seeUndone ends the alarm of a map that was undone: a person says that it was
 // looked at.
 func (w *work) seeUndone(version cellway.Version, digest routemap.Digest) error {
-	u := w.head.Undone
+	u := w.head.aftermath().undone()
 	if version != u.Version || digest != u.Digest {
 		return fmt.Errorf("the map that was undone is %v with digest %v, not %v with %v; look at it, then confirm that one: %w",
 			u.Version, u.Digest, version, digest, cellway.ErrConflict)
 	}
 	w.record("map.undone.seen", "fleet", u, nil)
-	w.head.Undone, w.aside, w.touched = nil, true, true
-	if c := w.head.Confirmed; c != nil { // it is known now, whoever else has it
-		c := *c
-		c.Unknown.Above = max(c.Unknown.Above, u.Version)
-		w.head.Confirmed = &c
-	}
+	w.head.see(*u)
+	w.aside, w.touched = true, true
 	return nil
 }
