@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,19 +49,19 @@ type HighestVersion struct {
 	Router  string          `json:"router,omitempty"` // who has it: a router, or a place that maps are written to
 }
 
-// newHead starts the memory of a new store, above an incarnation that may have
-// been used.
-func newHead(seen uint32, now time.Time) headRecord {
-	var h headRecord
-	h.raise(seen, now)
-	return h
-}
-
-// raise starts a new incarnation, above seen and all that h has used.
-func (h *headRecord) raise(seen uint32, now time.Time) {
+// raise starts a new incarnation, above seen and all that h has used, and one that
+// no other store has had at the place of st.
+func (h *headRecord) raise(ctx context.Context, st Store, seen uint32, now time.Time) error {
 	seen = max(seen, h.Incarnation, h.Highest.Version.Incarnation(), h.NextEpoch.Incarnation())
-	h.Incarnation = max(seen+1, minutesSince2025(now))
-	h.NextEpoch = cellway.NewEpoch(h.Incarnation, 1)
+	next := max(seen+1, minutesSince2025(now))
+	if drawn, ok := st.(store.Incarnations); ok {
+		var err error
+		if next, err = drawn.NewIncarnation(ctx, next); err != nil {
+			return err
+		}
+	}
+	h.Incarnation, h.NextEpoch = next, cellway.NewEpoch(next, 1)
+	return nil
 }
 
 // halt holds back everything but drains until a person has confirmed the

@@ -16,6 +16,9 @@ func (s *Service) load(ctx context.Context) error {
 	if err := s.found(ctx); err != nil {
 		return err
 	}
+	if err := s.noteIncarnation(ctx); err != nil {
+		return err
+	}
 	var newest *versionRecord
 	if err := s.view(ctx, func(tx store.Tx) error {
 		newest = nil
@@ -60,9 +63,27 @@ func (s *Service) found(ctx context.Context) error {
 		if err != nil || rev > 0 {
 			return err
 		}
-		_, err = put(tx, kindHead, only, 0, newHead(0, time.Now()))
+		var h headRecord
+		if err := h.raise(ctx, s.store, 0, time.Now()); err != nil {
+			return err
+		}
+		_, err = put(tx, kindHead, only, 0, h)
 		return err
 	})
+}
+
+// noteIncarnation tells the place of the store which incarnation is used here, for
+// whatever is restored there later. A store from before places were told has not.
+func (s *Service) noteIncarnation(ctx context.Context) error {
+	drawn, ok := s.store.(store.Incarnations)
+	if !ok {
+		return nil
+	}
+	var h headRecord
+	if err := s.view(ctx, func(tx store.Tx) (err error) { h, _, err = getHead(tx); return err }); err != nil {
+		return err
+	}
+	return drawn.UsedIncarnation(ctx, h.Incarnation)
 }
 
 // reload makes the accepted map from the store: from the newest version that is
@@ -149,7 +170,9 @@ func (s *Service) lose(ctx context.Context, why error) error {
 		}
 		now := time.Now().UTC()
 		h.halt(now, p.Version, "an earlier state", why.Error())
-		h.raise(0, now)
+		if err := h.raise(ctx, s.store, 0, now); err != nil {
+			return err
+		}
 		h.Restored.Incarnation = h.Incarnation
 		w := &work{tx: tx, now: now, call: Call{Who: "control plane", Reason: why.Error()}}
 		w.record("history.lost", "fleet", nil, h.Restored)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -34,9 +35,12 @@ func (r *Restored) refuse() error {
 		r.From, r.At.Format(time.RFC3339), why, cellway.ErrNotReady)
 }
 
+// restoreStep bounds how far a restore goes up at random: 45 days of minutes.
+const restoreStep = 1 << 16
+
 // MarkRestored prepares a store that was just restored from a backup: it raises
 // the incarnation above the backup's and what the clock says, so that no version
-// and no epoch is used twice.
+// and no epoch is used twice, also if the backup is restored again.
 func MarkRestored(ctx context.Context, st Store, from, who string) error {
 	return st.Update(ctx, func(tx store.Tx) error {
 		h, rev, err := getHead(tx)
@@ -56,7 +60,11 @@ func MarkRestored(ctx context.Context, st Store, from, who string) error {
 			h.Restored, h.Undone = nil, nil
 		}
 		h.halt(now, p.Version, from, "")
-		h.raise(0, now)
+		// The place of the store gives no incarnation twice. The same backup may have
+		// been restored elsewhere at the same minute.
+		if err := h.raise(ctx, st, max(h.Incarnation, minutesSince2025(now))+rand.Uint32N(restoreStep), now); err != nil {
+			return err
+		}
 		h.Restored.Incarnation = h.Incarnation
 		w := &work{tx: tx, now: now, call: Call{Who: who, Reason: "restore from " + from}}
 		w.record("restore", "fleet", nil, h.Restored)
@@ -148,7 +156,9 @@ func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway
 		// was lost may have drawn some, and no key's may fall.
 		w.head.Restored, w.aside, w.hurry, w.confirmed = nil, true, true, true
 		// Whatever somebody has of the incarnations until now, that is settled.
-		w.head.raise(st.Highest.Version.Incarnation(), w.now)
+		if err := w.head.raise(ctx, s.store, st.Highest.Version.Incarnation(), w.now); err != nil {
+			return err
+		}
 		w.head.lose(loss{At: w.now, Unknown: st.Restored.unknown(w.head), Undone: w.head.Undone})
 		w.head.Undone = nil
 		return nil

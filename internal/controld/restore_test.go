@@ -2,6 +2,7 @@ package controld
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -158,4 +159,54 @@ func mustSign(t *testing.T) []routemap.Signer {
 		t.Fatal(err)
 	}
 	return signers
+}
+
+// A backup that is restored twice within a minute, as when the first try has gone
+// wrong, is not the same memory twice: what the first has published, the second
+// does not publish anew with other content.
+func TestABackupRestoredTwiceGoesOnInTwoIncarnations(t *testing.T) {
+	path, backup := killed(t)
+	used := map[string]bool{}
+	incarnation := func() {
+		t.Helper()
+		st, err := sqlitestore.Open(t.Context(), path, sqlitestore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		if err := st.View(t.Context(), func(tx store.Tx) error {
+			r, err := tx.Get("head", "fleet")
+			if err != nil {
+				return err
+			}
+			var head struct{ Incarnation json.Number }
+			if err := json.Unmarshal(r.Body, &head); err != nil {
+				return err
+			}
+			if used[head.Incarnation.String()] {
+				t.Errorf("incarnation %s is used again", head.Incarnation)
+			}
+			used[head.Incarnation.String()] = true
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	incarnation()
+	for range 3 {
+		moved := t.TempDir()
+		all, err := filepath.Glob(path + "*") // as the page of backups says
+		if err != nil || len(all) == 0 {
+			t.Fatal(all, err)
+		}
+		for _, name := range all {
+			if err := os.Rename(name, filepath.Join(moved, filepath.Base(name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Restore(t.Context(), backup, Config{Store: path}); err != nil {
+			t.Fatal(err)
+		}
+		incarnation()
+	}
 }

@@ -62,6 +62,20 @@ type Store interface {
 	Close() error
 }
 
+// Incarnations are numbers that a place of stores draws, each once. A [Store] that
+// has them remembers what was drawn beside what it keeps, so that no restore from a
+// backup sets it back. It is safe for concurrent use, also by several processes and
+// within an Update. Its errors wrap [cellway.ErrStoreDown]: a number may have been
+// drawn all the same, which nobody has then.
+type Incarnations interface {
+	// NewIncarnation returns a number that is at least that, and above all that
+	// were returned or told. It is remembered durably before it is returned.
+	NewIncarnation(ctx context.Context, least uint32) (uint32, error)
+
+	// UsedIncarnation tells of a number that was used without having been drawn.
+	UsedIncarnation(ctx context.Context, n uint32) error
+}
+
 // Tx reads and writes within one View or Update, and must not be used after
 // it or by two goroutines. It sees its own writes. The bytes and slices that go
 // in and come out are copies: neither side sees the other's changes.

@@ -26,7 +26,10 @@ import (
 	"github.com/cellway/cellway/internal/store"
 )
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store        = (*Store)(nil)
+	_ store.Incarnations = (*Store)(nil)
+)
 
 // A Store is another store whose calls fail when told. The errors wrap
 // [fault.ErrInjected] and [cellway.ErrStoreDown]. It is safe for concurrent use
@@ -161,6 +164,34 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	return s.inner.Backup(ctx, w)
+}
+
+// NewIncarnation implements [store.Incarnations], as the inner store does. One that
+// draws none gives what is asked for.
+func (s *Store) NewIncarnation(ctx context.Context, least uint32) (n uint32, err error) {
+	inner, ok := s.inner.(store.Incarnations)
+	if !ok {
+		return least, nil
+	}
+	mode, err := s.next("new incarnation")
+	if err != nil {
+		return 0, err
+	}
+	err = seen("new incarnation", fault.Do(mode, func() (err error) { n, err = inner.NewIncarnation(ctx, least); return err }))
+	return n, err
+}
+
+// UsedIncarnation implements [store.Incarnations], as the inner store does.
+func (s *Store) UsedIncarnation(ctx context.Context, n uint32) error {
+	inner, ok := s.inner.(store.Incarnations)
+	if !ok {
+		return nil
+	}
+	mode, err := s.next("used incarnation")
+	if err != nil {
+		return err
+	}
+	return seen("used incarnation", fault.Do(mode, func() error { return inner.UsedIncarnation(ctx, n) }))
 }
 
 // Close implements [store.Store].
