@@ -55,10 +55,11 @@ var arrows = []arrow{
 
 	// The path of a request.
 	{pkg: "/internal/engine", may: list(""), never: onThePath},
-	{pkg: "/router", may: list("", "/routemap", "/internal/engine", "/internal/front"), never: onThePath},
+	{pkg: "/router", may: list("", "/routemap", "/internal/engine", "/internal/front", "/internal/lines"), never: onThePath},
 	{pkg: "/internal/front", may: list("", "/internal/engine"), never: onThePath},
+	{pkg: "/internal/lines", never: onThePath},
 	{pkg: "/guard", may: list(""), never: onThePath},
-	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/shuffle/hand", "/internal/engine", "/internal/front", "/internal/regular", "/internal/workers"), never: onThePath},
+	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/shuffle/hand", "/internal/engine", "/internal/front", "/internal/lines", "/internal/regular", "/internal/workers"), never: onThePath},
 
 	// How maps reach routers, and people reach the control plane.
 	{pkg: "/internal/feed", may: list("", "/api", "/routemap", "/internal/regular"), never: onThePath},
@@ -90,7 +91,7 @@ var arrows = []arrow{
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
 	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/shell", "/internal/strictjson", "/internal/workers"), never: speaksNoSQL},
-	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/regular", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
+	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/lines", "/internal/regular", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",
 		"/internal/demo": "the demo is no part of a real control plane",
 	}},
@@ -101,11 +102,11 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/boot", may: list("/internal/regular"), never: map[string]string{
+	{pkg: "/internal/boot", may: list("/internal/lines", "/internal/regular"), never: map[string]string{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/regular", "/internal/telemetry"), never: map[string]string{
+	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/lines", "/internal/regular", "/internal/telemetry"), never: map[string]string{
 		"/router":           "routers and gateways share it",
 		"/gateway":          "routers and gateways share it",
 		"/internal/control": "it runs with the control plane gone",
@@ -123,9 +124,9 @@ var arrows = []arrow{
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
-	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot"), never: thinRouter},
+	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/lines"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
-	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/regular", "/internal/strictjson"), never: thinRouter},
+	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/lines", "/internal/regular", "/internal/strictjson"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("/internal/gatewayd"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",

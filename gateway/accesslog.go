@@ -1,102 +1,63 @@
 package gateway
 
 import (
-	"context"
-	"log/slog"
-	"net/netip"
 	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/front"
 )
 
-// A line is one line of the access log.
-type line struct {
-	at                        time.Time
-	cell                      cellway.CellID
-	method, host, path, proto string
-	traceparent               string
-	peer                      netip.Addr
-	key                       cellway.Key
-	worker                    string // the last one tried
-	hands                     string // the version
-	reason                    string // of a guard
-	stop, fault               string
-	code                      cellway.Code
-	status, attempts          int
-	in, out                   int64
-	whole, atWorker, queued   time.Duration
-	tunnel, canary            bool
-}
-
-// log logs the request that has ended.
-func (x *exchange) log(whole time.Duration) {
-	one := line{
-		at: x.start, cell: x.gw.cfg.Cell, method: front.Clip(x.method), host: front.Clip(x.host), path: front.Clip(x.path), proto: front.Clip(x.in.Proto()),
-		peer: x.in.Peer(), reason: string(x.verdict.Refused), code: x.code, status: x.status, attempts: x.attempts, in: x.bytesIn, out: x.sent,
-		whole: whole, atWorker: x.atWorker, queued: x.queued, tunnel: x.report.Tunnel, canary: x.canary,
-	}
+// log logs the request that has ended at now.
+func (x *exchange) log(now time.Time) {
+	var key cellway.Key
 	if x.verdict.Routed {
-		one.key = cellway.Key(front.Clip(string(x.verdict.Identity.Key)))
+		key = x.verdict.Identity.Key
 	}
+	trace, hands, worker := "", "", ""
 	if v := x.fields; v != nil {
-		if trace := v.Values("Traceparent"); len(trace) == 1 {
-			one.traceparent = front.Clip(trace[0])
+		if all := v.Values("Traceparent"); len(all) == 1 {
+			trace = all[0]
 		}
 	}
 	if x.st != nil {
-		one.hands = x.st.version
+		hands = x.st.version
 	}
 	if x.worker != nil {
-		one.worker = x.worker.ID
+		worker = x.worker.ID
 	}
-	if x.stop != nil {
-		one.stop = front.Clip(x.stop.Error())
-	}
-	if x.err != nil {
-		one.fault = front.Clip(x.err.Error())
-	}
-	x.gw.lines.Put(one)
+	x.text = front.Entry(x.text).Begin(now).
+		Time("at", x.start).
+		Text("cell_id", string(x.gw.cfg.Cell)).
+		Text("tenant", string(key.Tenant())).
+		Text("key", string(key)).
+		Text("hands", hands). // the version
+		Text("code", string(x.code)).
+		Int("status", int64(x.status)).
+		Text("method", x.method).
+		Text("host", x.host).
+		Text("path", x.path). // without the query, where secrets stand
+		Text("proto", x.in.Proto()).
+		Int("bytes_in", x.bytesIn).
+		Int("bytes_out", x.sent).
+		Milliseconds("duration_ms", now.Sub(x.start)).
+		Milliseconds("worker_ms", x.atWorker).
+		Milliseconds("queued_ms", x.queued).
+		Int("attempts", int64(x.attempts)).
+		TextIfAny("worker", worker). // the last one tried
+		TextIfAny("traceparent", trace).
+		TextIfAny("reason", string(x.verdict.Refused)). // of a guard
+		TextIfAny("stop", textOf(x.stop)).
+		TextIfAny("error", textOf(x.err)).
+		AddrIfAny("peer", x.in.Peer()).
+		TrueIf("tunnel", x.report.Tunnel).
+		TrueIf("canary", x.canary).
+		End()
+	_, _ = x.gw.lines.Write(x.text) // it never fails
 }
 
-// printer writes lines to a log.
-func printer(log *slog.Logger) func(line) {
-	return func(one line) {
-		attrs := []slog.Attr{
-			slog.Time("at", one.at),
-			slog.String("cell_id", string(one.cell)),
-			slog.String("tenant", string(one.key.Tenant())),
-			slog.String("key", string(one.key)),
-			slog.String("hands", one.hands),
-			slog.String("code", string(one.code)),
-			slog.Int("status", one.status),
-			slog.String("method", one.method),
-			slog.String("host", one.host),
-			slog.String("path", one.path), // without the query, where secrets stand
-			slog.String("proto", one.proto),
-			slog.Int64("bytes_in", one.in),
-			slog.Int64("bytes_out", one.out),
-			slog.Float64("duration_ms", front.Milliseconds(one.whole)),
-			slog.Float64("worker_ms", front.Milliseconds(one.atWorker)),
-			slog.Float64("queued_ms", front.Milliseconds(one.queued)),
-			slog.Int("attempts", one.attempts),
-		}
-		for _, s := range []struct{ name, value string }{
-			{"worker", one.worker}, {"traceparent", one.traceparent}, {"reason", one.reason}, {"stop", one.stop}, {"error", one.fault},
-		} {
-			if s.value != "" {
-				attrs = append(attrs, slog.String(s.name, s.value))
-			}
-		}
-		if one.peer.IsValid() {
-			attrs = append(attrs, slog.String("peer", one.peer.String()))
-		}
-		if one.tunnel {
-			attrs = append(attrs, slog.Bool("tunnel", true))
-		}
-		if one.canary {
-			attrs = append(attrs, slog.Bool("canary", true))
-		}
-		log.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
+func textOf(err error) string {
+	if err == nil {
+		return ""
 	}
+	return err.Error()
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -130,10 +131,11 @@ type Config struct {
 	// they are of.
 	ExplainHeaders bool
 
-	// AccessLog gets a line for each request. It never makes a request wait:
-	// what can't be written in time is dropped and counted. If nil, there is
+	// AccessLog gets a line for each request, an object of JSON; several in one
+	// write, a few milliseconds after the first of them. It never makes a request
+	// wait: what can't be written in time is dropped and counted. If nil, there is
 	// no access log.
-	AccessLog *slog.Logger
+	AccessLog io.Writer
 
 	// AccessSample is the share, 0 to 1, of the requests that went well that
 	// are logged. Others always are. If zero, all of them; if negative, none.

@@ -15,6 +15,7 @@ import (
 	"github.com/cellway/cellway/guard"
 	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/internal/front"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/shuffle"
 	"github.com/cellway/cellway/shuffle/hand"
 )
@@ -27,7 +28,7 @@ type Gateway struct {
 	judge   *guard.Judge
 	pools   *engine.Pools // one for each worker
 	desk    front.Desk
-	lines   *front.Lines[line]
+	lines   *lines.Writer // of the access log; nil: there is none
 	cell    *hand.Cell
 	tenants *hand.Tenants[tenant]
 	limiter *limiter
@@ -93,7 +94,7 @@ func New(cfg Config) (*Gateway, error) {
 	gw.tenants = hand.NewTenants(cfg.Remember, gw.newTenant)
 	gw.canary = gw.newTenant(string(cfg.Canary.Tenant))
 	if cfg.AccessLog != nil {
-		gw.lines = front.NewLines(printer(cfg.AccessLog))
+		gw.lines = lines.Of(cfg.AccessLog)
 	}
 	if w := cfg.Source.Current(); w != nil {
 		gw.takeUp(w)
@@ -108,15 +109,15 @@ func (gw *Gateway) newTenant(name string) *tenant {
 }
 
 // Run follows the source of workers, resolves the names of their endpoints,
-// probes them and writes the access log until ctx ends. It must run once while the
-// gateway serves. The error is that of the source, or nil.
+// and probes them until ctx ends, and returns once the access log has its last lines
+// or does not take them for a second. It must run once while the gateway serves. The error is that of the source, or nil.
 func (gw *Gateway) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	all.Go(func() { gw.lines.Run(ctx) })
+	all.Go(func() { <-ctx.Done(); gw.lines.Flush(time.Second) })
 	// It ends with ctx, and has nothing else to say.
 	all.Go(func() { _ = gw.pools.Run(ctx) })
 	all.Go(func() { gw.follow(ctx) })

@@ -2,13 +2,11 @@ package gateway
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // overHTTP2 returns a client that speaks HTTP/2 in cleartext.
@@ -251,21 +250,17 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 
 func TestAccessLogTellsOfEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var buf bytes.Buffer
-		log := slog.New(slog.NewJSONHandler(lockedWriter{&mu, &buf}, nil))
-		r := newRig(t, 4, 2, func(c *Config) { c.AccessLog = log })
+		var out testlog.Text
+		r := newRig(t, 4, 2, func(c *Config) { c.AccessLog = &out })
 		r.do(question{method: "POST", key: "acme/eu", path: "/pay?card=1234", body: "x", header: header("Traceparent", "00-1-2-01")})
 		r.do(question{key: "acme", header: header("X-Cell-Id", "cell-002")})
 		for _, m := range r.mills {
 			m.set(reset)
 		}
 		r.do(question{method: "POST", key: "acme", body: "x"})
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
+		time.Sleep(time.Second)
 		var lines []map[string]any
-		for line := range strings.Lines(buf.String()) {
+		for line := range strings.Lines(out.String()) {
 			var one map[string]any
 			if err := json.Unmarshal([]byte(line), &one); err != nil {
 				t.Fatal(err)
@@ -273,7 +268,7 @@ func TestAccessLogTellsOfEachRequest(t *testing.T) {
 			lines = append(lines, one)
 		}
 		if len(lines) != 3 {
-			t.Fatalf("%d lines: %s", len(lines), buf.String())
+			t.Fatalf("%d lines: %s", len(lines), out.String())
 		}
 		for name, want := range map[string]any{
 			"cell_id": "cell-001", "tenant": "acme", "key": "acme/eu", "path": "/pay", "method": "POST", "status": 200.0, "code": "",
@@ -283,7 +278,7 @@ func TestAccessLogTellsOfEachRequest(t *testing.T) {
 				t.Errorf("%s is %v, want %v", name, lines[0][name], want)
 			}
 		}
-		if lines[0]["worker"] == "" || strings.Contains(buf.String(), "1234") {
+		if lines[0]["worker"] == "" || strings.Contains(out.String(), "1234") {
 			t.Errorf("the line is %v", lines[0])
 		}
 		if lines[1]["code"] != "misrouted" || lines[1]["reason"] != "other_cell" || lines[1]["status"] != 421.0 {
@@ -293,17 +288,6 @@ func TestAccessLogTellsOfEachRequest(t *testing.T) {
 			t.Errorf("the line of a request that failed is %v", lines[2])
 		}
 	})
-}
-
-type lockedWriter struct {
-	mu *sync.Mutex
-	w  io.Writer
-}
-
-func (l lockedWriter) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 func TestNewRefusesWhatMakesNoSense(t *testing.T) {

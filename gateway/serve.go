@@ -63,7 +63,10 @@ func (x *exchange) begin(in front.Inbound, start time.Time) {
 }
 
 // forget drops what belongs to the request, as its memory may be used again.
-func (x *exchange) forget() { x.request = request{} }
+func (x *exchange) forget() {
+	x.request = request{}
+	x.text = front.Kept(x.text)
+}
 
 // serve takes the request through the steps.
 func (x *exchange) serve() {

@@ -150,7 +150,7 @@ func (f *figures) begin() { f.loads = front.NewTop(tenantPlaces) }
 // count counts the request that has ended, and logs it.
 func (x *exchange) count() {
 	f := &x.gw.figures
-	whole := time.Since(x.start)
+	now := x.in.Now()
 	f.codes[outcomeIndex(x.code)].Add(1)
 	f.statuses[min(x.status/100, 5)].Add(1)
 	f.bytesIn.Add(uint64(max(x.bytesIn, 0)))
@@ -161,13 +161,13 @@ func (x *exchange) count() {
 		}
 	}
 	if !x.report.Tunnel {
-		f.added.Observe(whole - x.atWorker - x.queued)
+		f.added.Observe(now.Sub(x.start) - x.atWorker - x.queued)
 	}
 	if x.ten != nil && !x.canary {
 		f.loads.Add(x.ten.Name)
 	}
-	if x.gw.lines.Wants(x.code == "" && x.status < 500, x.gw.cfg.AccessSample) {
-		x.log(whole)
+	if x.gw.lines != nil && front.Logged(x.code == "" && x.status < 500, x.gw.cfg.AccessSample) {
+		x.log(now)
 	}
 }
 

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -96,10 +97,11 @@ type Config struct {
 	// as it is.
 	TraceSampled float64
 
-	// AccessLog gets a line for each request. It never makes a request wait:
-	// what can't be written in time is dropped and counted. If nil, there is
+	// AccessLog gets a line for each request, an object of JSON; several in one
+	// write, a few milliseconds after the first of them. It never makes a request
+	// wait: what can't be written in time is dropped and counted. If nil, there is
 	// no access log.
-	AccessLog *slog.Logger
+	AccessLog io.Writer
 
 	// AccessSample is the share, 0 to 1, of the requests that went well that
 	// are logged. Others always are. If zero, all of them; if negative, none.

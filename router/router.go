@@ -13,6 +13,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/internal/front"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -23,7 +24,7 @@ type Router struct {
 	log       *slog.Logger
 	pools     *engine.Pools
 	refresher *refresher
-	lines     *front.Lines[line]
+	lines     *lines.Writer // of the access log; nil: there is none
 	trusted   proxies
 	desk      front.Desk
 
@@ -75,21 +76,18 @@ func New(cfg Config) (*Router, error) {
 		rt.log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.AccessLog != nil {
-		rt.lines = front.NewLines(printer(cfg.AccessLog))
+		rt.lines = lines.Of(cfg.AccessLog)
 	}
 	rt.figures[""] = rt.none
 	return rt, nil
 }
 
-// Run resolves the names of endpoints and writes the access log until ctx
-// ends, and returns the cause of its end. It must run once while the router
-// serves.
+// Run resolves the names of endpoints until ctx ends, and returns the cause of its
+// end, once the access log has its last lines or does not take them for a second. It
+// must run once while the router serves.
 func (rt *Router) Run(ctx context.Context) error {
-	var logging sync.WaitGroup
-	logging.Go(func() { rt.lines.Run(ctx) })
-	err := rt.pools.Run(ctx)
-	logging.Wait()
-	return err
+	defer rt.lines.Flush(time.Second)
+	return rt.pools.Run(ctx)
 }
 
 // Ready reports, as a [cellway.ErrNotReady], that the router has no map yet or

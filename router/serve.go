@@ -58,6 +58,7 @@ func (x *exchange) begin(in front.Inbound, start time.Time) {
 func (x *exchange) forget() {
 	x.head, x.out, x.no = Head{}, Decision{}, refusal{}
 	x.options, x.st, x.err = engine.Options{}, nil, nil
+	x.text = front.Kept(x.text)
 }
 
 // serve takes the request through the steps.
@@ -255,13 +256,13 @@ func (x *exchange) count() {
 			f, cell = x.st.targets[owner.ID].figures, owner.ID
 		}
 	}
-	whole := x.in.Now().Sub(x.start)
+	now := x.in.Now()
 	f.outcomes[outcomeIndex(x.code)].Add(1)
 	f.statuses[min(x.status/100, 5)].Add(1)
 	f.bytesIn.Add(uint64(max(x.bytesIn, 0)))
 	f.bytesOut.Add(uint64(max(x.sent, 0)))
 	if !x.report.Tunnel {
-		x.rt.added.Observe(whole - x.atCell - x.queued)
+		x.rt.added.Observe(now.Sub(x.start) - x.atCell - x.queued)
 	}
 	switch {
 	case x.out.PassThrough:
@@ -269,8 +270,8 @@ func (x *exchange) count() {
 	case cell != "":
 		f.tenants.Add(string(x.out.Route.Key.Tenant()))
 	}
-	if x.rt.lines.Wants(x.code == "" && x.status < 500, x.rt.cfg.AccessSample) {
-		x.log(cell, version, whole)
+	if x.rt.lines != nil && front.Logged(x.code == "" && x.status < 500, x.rt.cfg.AccessSample) {
+		x.log(now, cell, version)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -67,7 +68,7 @@ func run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		}
 	}
 	code := a.report(err)
-	if lines, ok := a.err.(*boot.Lines); ok {
+	if lines, ok := a.err.(*lines.Writer); ok {
 		lines.Flush(time.Second) // a reader that is stuck is not waited for
 	}
 	return code

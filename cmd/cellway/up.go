@@ -23,6 +23,7 @@ import (
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/controld"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/routerd"
 	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/spf13/cobra"
@@ -76,7 +77,7 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	}()
 	// As the daemons do: nobody who reads what is said holds up what is served.
 	defer boot.SurvivePipes()()
-	lines := boot.NewLines(unfilled(a.err), telemetry.LossOn("text"))
+	lines := lines.NewWriter(unfilled(a.err), telemetry.LossOn("text"))
 	a.err = lines
 	for _, id := range sortedKeys(u.cells) {
 		cell := cellway.Cell{ID: cellway.CellID(id), State: cellway.CellActive, Endpoints: []string{u.cells[id]}}
@@ -319,7 +320,7 @@ func (a *app) tellUp(ctx context.Context, u upFlags, control, store string, flee
 	} else {
 		t.add("store", "%s", store)
 	}
-	out := boot.NewLines(unfilled(a.out), nil)
+	out := lines.NewWriter(unfilled(a.out), nil)
 	t.write(out)
 	fmt.Fprintln(out)
 	self := a.self

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/cellway/cellway/internal/lines"
 )
 
 // Exit returns the exit code of a program that ended with err: 0, or 1 with the
@@ -17,7 +19,7 @@ func Exit(program string, err error, stderr io.Writer) int {
 	case HungUp(err):
 		return Hung
 	}
-	last := NewLines(stderr, nil) // a reader that is stuck is not waited for
+	last := lines.NewWriter(stderr, nil) // a reader that is stuck is not waited for
 	defer last.Flush(time.Second)
 	fmt.Fprintf(last, "%s: %v\n", program, err)
 	if errors.As(err, new(UsageError)) {

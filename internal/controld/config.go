@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
-	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/lines"
 )
 
 // Memory is the store that lives in memory and ends with the process.
@@ -52,7 +52,7 @@ type Config struct {
 
 	ShutdownTimeout time.Duration // if zero, 15 seconds
 	Log             *slog.Logger  // nil discards
-	LogLines        *boot.Lines   // what Log writes to, to be counted; may be nil
+	LogLines        *lines.Writer // what Log writes to, to be counted; may be nil
 }
 
 func (c Config) listen() string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/telemetry"
 )
 
@@ -45,7 +46,7 @@ type program struct {
 	out *boot.Output
 	err io.Writer
 
-	lines *boot.Lines // of the log; nil before there are settings
+	lines *lines.Writer // of the log; nil before there are settings
 }
 
 // errHelp is asked-for help: no failure.
@@ -70,7 +71,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if p.lines != nil {
 			p.lines.Flush(time.Second)
 		}
-		last := boot.NewLines(stderr, nil) // a reader that is stuck is not waited for
+		last := lines.NewWriter(stderr, nil) // a reader that is stuck is not waited for
 		defer last.Flush(time.Second)
 		if err == nil || errors.Is(err, errHelp) {
 			err = p.out.Err()
@@ -191,7 +192,7 @@ func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (C
 	if s.logFormat != "json" && s.logFormat != "text" {
 		return Config{}, boot.UsageError{Err: fmt.Errorf("log-format is %q; give json or text", s.logFormat)}
 	}
-	s.cfg.LogLines = boot.NewLines(p.err, telemetry.LossOn(s.logFormat))
+	s.cfg.LogLines = lines.NewWriter(p.err, telemetry.LossOn(s.logFormat))
 	if s.cfg.Log, err = telemetry.NewLog(s.cfg.LogLines, s.logFormat, s.logLevel); err != nil {
 		return Config{}, err
 	}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/httpapi"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -21,7 +21,7 @@ type metrics struct {
 	inFlight atomic.Int64
 }
 
-func newMetrics(svc *control.Service, lines *boot.Lines) *metrics {
+func newMetrics(svc *control.Service, lines *lines.Writer) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -153,7 +153,7 @@ func (c *cell) args(more ...string) []string {
 // A process is a gateway that runs in this one.
 type process struct {
 	t      testing.TB
-	log    *lines
+	log    *watchedLog
 	listen []string
 	admin  string
 	cancel context.CancelFunc
@@ -164,7 +164,7 @@ type process struct {
 func (c *cell) start(args ...string) *process {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: c.t, log: newLines(), cancel: cancel, done: make(chan error, 1)}
+	p := &process{t: c.t, log: newWatchedLog(), cancel: cancel, done: make(chan error, 1)}
 	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
 	var line struct {
 		Listen []string `json:"listen"`
@@ -277,16 +277,16 @@ next:
 	return ""
 }
 
-// lines collects a log in JSON and wakes who waits for a line.
-type lines struct {
+// A watchedLog collects a log in JSON and wakes who waits for a line.
+type watchedLog struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
 	changed chan struct{}
 }
 
-func newLines() *lines { return &lines{changed: make(chan struct{})} }
+func newWatchedLog() *watchedLog { return &watchedLog{changed: make(chan struct{})} }
 
-func (l *lines) Write(b []byte) (int, error) {
+func (l *watchedLog) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.changed)
@@ -294,14 +294,14 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-func (l *lines) String() string {
+func (l *watchedLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
 }
 
 // await waits for a line with that message and reads it into into.
-func (l *lines) await(t testing.TB, msg string, into any) {
+func (l *watchedLog) await(t testing.TB, msg string, into any) {
 	t.Helper()
 	end := time.After(15 * time.Second)
 	for {

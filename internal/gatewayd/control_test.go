@@ -342,7 +342,7 @@ func TestWorkersThatAreNotGivenAreToldWhy(t *testing.T) {
 		"nobody at the address": {o.args("--workers-control", "http://127.0.0.1:1", "--workers-keep", ""), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := newLines()
+			log := newWatchedLog()
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- Run(ctx, at.args, log, log) }()

@@ -119,7 +119,7 @@ func (d *daemon) requestFigures(f *telemetry.Figures, st gateway.Stats) {
 	f.Durations("cellway_gateway_added_seconds", st.Added.Bounds, st.Added.Counts, st.Added.Sum)
 	f.Set("cellway_gateway_in_flight", float64(st.InFlight))
 	f.Set("cellway_gateway_tunnels", float64(st.Tunnels))
-	f.Count("cellway_gateway_access_log_dropped_total", st.AccessLogDropped+d.access.Dropped())
+	f.Count("cellway_gateway_access_log_dropped_total", st.AccessLogDropped)
 	if d.lines != nil {
 		f.Count("cellway_gateway_log_dropped_total", d.lines.Dropped())
 	}

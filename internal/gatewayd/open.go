@@ -11,8 +11,8 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
-	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/engine"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 )
@@ -27,7 +27,7 @@ type daemon struct {
 	inputs
 	gw           *gateway.Gateway
 	access       *serving.AccessLog // nil without one
-	lines        *boot.Lines        // of the log; nil: it is not counted
+	lines        *lines.Writer      // of the log; nil: it is not counted
 	gate         *serving.Gate
 	checker      *engine.Checker
 	refusedHeads serving.RefusedHeads
@@ -183,7 +183,7 @@ func (d *daemon) config(l limits) gateway.Config {
 
 		Lookback: orNone(s.lookback), Remember: s.remember, Name: s.name, MaxInFlight: l.inFlight, MaxBody: int64(s.maxBody),
 		StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), ExplainHeaders: s.explainHeaders,
-		AccessLog: d.access.Logger(), AccessSample: orNone(float64(s.accessLogSample)), Log: d.log,
+		AccessLog: d.access.Lines(), AccessSample: orNone(float64(s.accessLogSample)), Log: d.log,
 	}
 	if d.workerCerts != nil {
 		c.Workers.TLS.ClientCertificate = d.workerCerts.Client

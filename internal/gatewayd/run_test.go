@@ -374,7 +374,7 @@ func TestWhatEndsTheStart(t *testing.T) {
 		"a taken address": {[]string{"--listen", c.workers[0].addr}, "listen: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Run(t.Context(), c.args(tc.args...), os.Stderr, newLines())
+			err := Run(t.Context(), c.args(tc.args...), os.Stderr, newWatchedLog())
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, want %q", err, tc.says)
 			}

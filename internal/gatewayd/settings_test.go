@@ -125,7 +125,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if code := Main(t.Context(), []string{"--version"}, &out, io.Discard); code != 0 || !strings.HasPrefix(out.String(), "cellway-gateway ") {
 		t.Errorf("code %d: %s", code, out.String())
 	}
-	errs := newLines()
+	errs := newWatchedLog()
 	if code := Main(t.Context(), []string{"--no-such"}, &out, errs); code != 2 || !strings.Contains(errs.String(), "cellway-gateway: ") {
 		t.Errorf("code %d: %s", code, errs.String())
 	}
@@ -187,7 +187,7 @@ func TestOddFilesAreErrorsAtOnce(t *testing.T) {
 	c := newCell(t, 2, 1)
 	for _, setting := range []string{"--workers-file", "--tenant-limits", "--worker-ca"} {
 		done := make(chan error, 1)
-		go func() { done <- Run(t.Context(), c.args(setting, filepath.Dir(c.dir)), io.Discard, newLines()) }()
+		go func() { done <- Run(t.Context(), c.args(setting, filepath.Dir(c.dir)), io.Discard, newWatchedLog()) }()
 		select {
 		case err := <-done:
 			if err == nil {

@@ -137,7 +137,7 @@ func (f *fleet) args(more ...string) []string {
 // A process is a router that runs in this one.
 type process struct {
 	t      testing.TB
-	log    *lines
+	log    *watchedLog
 	listen []string
 	admin  string
 	cancel context.CancelFunc
@@ -148,7 +148,7 @@ type process struct {
 func (f *fleet) start(args ...string) *process {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: f.t, log: newLines(), cancel: cancel, done: make(chan error, 1)}
+	p := &process{t: f.t, log: newWatchedLog(), cancel: cancel, done: make(chan error, 1)}
 	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
 	p.learn()
 	f.t.Cleanup(func() { cancel(); <-p.done })
@@ -242,16 +242,16 @@ func (p *process) mapStatus() (st mapStatus) {
 	return st
 }
 
-// lines collects a log in JSON and wakes who waits for a line.
-type lines struct {
+// A watchedLog collects a log in JSON and wakes who waits for a line.
+type watchedLog struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
 	changed chan struct{}
 }
 
-func newLines() *lines { return &lines{changed: make(chan struct{})} }
+func newWatchedLog() *watchedLog { return &watchedLog{changed: make(chan struct{})} }
 
-func (l *lines) Write(b []byte) (int, error) {
+func (l *watchedLog) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.changed)
@@ -259,14 +259,14 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-func (l *lines) String() string {
+func (l *watchedLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
 }
 
 // await waits for a line with that message and reads it into into.
-func (l *lines) await(t testing.TB, msg string, into any) {
+func (l *watchedLog) await(t testing.TB, msg string, into any) {
 	t.Helper()
 	end := time.After(15 * time.Second)
 	for {

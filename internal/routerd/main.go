@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 )
@@ -37,7 +38,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return program.Start(serving.Start{
 		Version: s.version, Check: s.check, LogFormat: s.logFormat, LogLevel: s.logLevel,
 		Validate: s.validate, CheckAll: s.checkAll,
-		Serve: func(build telemetry.Build, lines *boot.Lines, log *slog.Logger) error {
+		Serve: func(build telemetry.Build, lines *lines.Writer, log *slog.Logger) error {
 			d, err := open(s, build, stdout, log)
 			if err != nil {
 				return err

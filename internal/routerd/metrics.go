@@ -139,7 +139,7 @@ func (d *daemon) requestFigures(f *telemetry.Figures) {
 	f.Set("cellway_router_tunnels", float64(st.Tunnels))
 	f.Count("cellway_router_ended_total", st.Ended)
 	f.Count("cellway_router_override_hits_total", st.Overrides)
-	f.Count("cellway_router_access_log_dropped_total", st.AccessLogDropped+d.access.Dropped())
+	f.Count("cellway_router_access_log_dropped_total", st.AccessLogDropped)
 	f.Bool("cellway_router_access_log_failing", d.access.Failing())
 	if d.lines != nil {
 		f.Count("cellway_router_log_dropped_total", d.lines.Dropped())

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/cellway/cellway/router"
@@ -34,7 +34,7 @@ type daemon struct {
 	feed         *feed.Feed
 	reporter     *feed.Reporter     // nil without a control plane
 	access       *serving.AccessLog // nil without one
-	lines        *boot.Lines        // of the log; nil: it is not counted
+	lines        *lines.Writer      // of the log; nil: it is not counted
 	gate         *serving.Gate
 	checker      *engine.Checker
 	refusedHeads serving.RefusedHeads
@@ -196,7 +196,7 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	if d.rt, err = router.New(router.Config{
 		Cells: d.bulkhead, Name: s.name, TrustedProxies: s.trusted, MaxInFlight: limits.inFlight, MaxBody: int64(s.maxBody),
 		Grace: orNone(s.grace), StopWait: orNone(s.drainWait), StopSpread: orNone(s.drainSpread), Refresh: d.refresh, Crowded: d.gate.Crowded,
-		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: d.access.Logger(), AccessSample: sample(s.accessLogSample), Log: d.log,
+		ExplainHeaders: s.explainHeaders, TraceSampled: float64(s.traceSampled), AccessLog: d.access.Lines(), AccessSample: sample(s.accessLogSample), Log: d.log,
 	}); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (f *fleet) spawn(args ...string) (p *process, child *os.Process, done <-cha
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, name, args...)
-	p = &process{t: f.t, log: newLines(), cancel: cancel}
+	p = &process{t: f.t, log: newWatchedLog(), cancel: cancel}
 	cmd.Stderr = p.log
 	if err := cmd.Start(); err != nil {
 		f.t.Fatal(err)

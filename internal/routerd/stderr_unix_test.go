@@ -57,7 +57,7 @@ func TestARouterNeedsNobodyToReadItsLogs(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- cmd.Wait() }()
 			t.Cleanup(func() { cmd.Process.Kill() })
-			p := &process{t: t, log: newLines(), listen: []string{"http://" + listen}, admin: "http://" + admin}
+			p := &process{t: t, log: newWatchedLog(), listen: []string{"http://" + listen}, admin: "http://" + admin}
 			p.ready()
 			for range 300 {
 				p.wantCell("acme", "cell-001")

@@ -5,14 +5,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/lines"
 )
 
 // An AccessLog is where each request leaves a line. Nothing waits for whoever
 // reads it. A nil AccessLog keeps none.
 type AccessLog struct {
 	file  *LogFile // nil if it is standard output
-	lines *boot.Lines
+	lines *lines.Writer
 }
 
 // OpenAccessLog opens the access log at path: none if it is empty, and stdout
@@ -31,9 +31,10 @@ func (s *Stages) OpenAccessLog(path string, stdout io.Writer, log *slog.Logger) 
 		s.Push("access log", a.file.Close)
 		w = a.file
 	}
-	a.lines = boot.NewLines(w, func(_ io.Writer, lost uint64) {
+	a.lines = lines.NewWriter(w, func(_ io.Writer, lost uint64) {
 		log.Warn("lines of the access log lost: they could not be written", "count", lost)
 	})
+	a.lines.Gather(lines.Moment)
 	// While it lasts, nothing else says that requests leave no trace.
 	a.lines.OnLosing(func(why error) {
 		log.Error("access log not written; its lines are lost until it can be", "error", why)
@@ -42,20 +43,12 @@ func (s *Stages) OpenAccessLog(path string, stdout io.Writer, log *slog.Logger) 
 	return a, nil
 }
 
-// Logger returns what lines are written with, or nil.
-func (a *AccessLog) Logger() *slog.Logger {
+// Lines returns what lines are written to, or nil.
+func (a *AccessLog) Lines() io.Writer {
 	if a == nil {
 		return nil
 	}
-	return slog.New(slog.NewJSONHandler(a.lines, nil))
-}
-
-// Dropped returns how many lines were lost.
-func (a *AccessLog) Dropped() uint64 {
-	if a == nil {
-		return 0
-	}
-	return a.lines.Dropped()
+	return a.lines
 }
 
 // Failing reports whether lines are lost now.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/telemetry"
 )
 
@@ -20,7 +21,7 @@ type Start struct {
 	// CheckAll reports all that is wrong with the settings and what they name.
 	CheckAll func(out io.Writer) error
 	// Serve serves until it is told to stop. What is logged goes to lines, by log.
-	Serve func(build telemetry.Build, lines *boot.Lines, log *slog.Logger) error
+	Serve func(build telemetry.Build, lines *lines.Writer, log *slog.Logger) error
 }
 
 // Start does what s asks for. The log goes to stderr, and to out what was asked
@@ -32,7 +33,7 @@ func (p Program) Start(s Start, out, stderr io.Writer) error {
 		return err
 	}
 	defer boot.SurvivePipes()()
-	lines := boot.NewLines(stderr, telemetry.LossOn(s.LogFormat))
+	lines := lines.NewWriter(stderr, telemetry.LossOn(s.LogFormat))
 	defer lines.Flush(time.Second)
 	log, err := telemetry.NewLog(lines, s.LogFormat, s.LogLevel)
 	if err != nil {

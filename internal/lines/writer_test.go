@@ -1,4 +1,4 @@
-package boot
+package lines
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func said(w io.Writer, lost uint64) { fmt.Fprintf(w, "lost %d\n", lost) }
 
 func TestLinesKeepTheirOrder(t *testing.T) {
 	r := &reader{room: -1}
-	l := NewLines(r, said)
+	l := NewWriter(r, said)
 	var want strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(l, "line %d\n", i)
@@ -65,10 +65,10 @@ func TestLinesKeepTheirOrder(t *testing.T) {
 func TestNobodyWaitsForAStuckReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{room: -1, stuck: make(chan struct{})}
-		l := NewLines(r, said)
+		l := NewWriter(r, said)
 		begun := time.Now()
 		line := strings.Repeat("x", 999) + "\n"
-		for range 3000 {
+		for range 6000 {
 			io.WriteString(l, line)
 		}
 		if took := time.Since(begun); took != 0 {
@@ -79,8 +79,8 @@ func TestNobodyWaitsForAStuckReader(t *testing.T) {
 			t.Errorf("the flush took %v", took)
 		}
 		dropped := l.Dropped()
-		if dropped == 0 || 3000-dropped < mostLines/1000-1 {
-			t.Errorf("%d of 3000 dropped", dropped)
+		if dropped == 0 || 6000-dropped < most/1000-1 {
+			t.Errorf("%d of 6000 dropped", dropped)
 		}
 		close(r.stuck)
 		r.mu.Lock()
@@ -93,15 +93,15 @@ func TestNobodyWaitsForAStuckReader(t *testing.T) {
 		if !strings.Contains(got, fmt.Sprintf("lost %d\n", dropped)) || !strings.HasSuffix(got, "again\n") {
 			t.Errorf("the loss is not told: %q", got[max(0, len(got)-100):])
 		}
-		if n := uint64(strings.Count(got, line)); n+dropped != 3000 {
-			t.Errorf("%d written and %d dropped of 3000", n, dropped)
+		if n := uint64(strings.Count(got, line)); n+dropped != 6000 {
+			t.Errorf("%d written and %d dropped of 6000", n, dropped)
 		}
 	})
 }
 
 func TestAFullDiskTearsNoOtherLine(t *testing.T) {
 	r := &reader{room: 12}
-	l := NewLines(r, nil)
+	l := NewWriter(r, nil)
 	for range 3 {
 		io.WriteString(l, "line 1\n")
 		l.Flush(time.Minute)
@@ -124,7 +124,7 @@ func TestAFullDiskTearsNoOtherLine(t *testing.T) {
 func TestLosingIsToldWhenItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{room: 10}
-		l := NewLines(r, nil)
+		l := NewWriter(r, nil)
 		var told []string
 		var mu sync.Mutex
 		l.OnLosing(func(why error) { mu.Lock(); defer mu.Unlock(); told = append(told, why.Error()) })
@@ -162,11 +162,11 @@ func TestLosingIsToldWhenItBegins(t *testing.T) {
 		r.mu.Lock()
 		r.stuck = make(chan struct{})
 		r.mu.Unlock()
-		for range 1100 {
+		for range most / 900 {
 			io.WriteString(l, strings.Repeat("x", 999)+"\n")
 		}
 		time.Sleep(time.Second)
-		for range 1100 {
+		for range most / 900 {
 			io.WriteString(l, strings.Repeat("x", 999)+"\n")
 		}
 		want(true, "no space left", errTooSlow.Error())
@@ -180,7 +180,7 @@ func TestLosingIsToldWhenItBegins(t *testing.T) {
 func TestALongLossIsToldHoweverSoonItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
-		l := NewLines(r, nil)
+		l := NewWriter(r, nil)
 		var mu sync.Mutex
 		told := 0
 		l.OnLosing(func(error) { mu.Lock(); defer mu.Unlock(); told++ })
@@ -211,4 +211,56 @@ func TestALongLossIsToldHoweverSoonItBegins(t *testing.T) {
 			write(2)
 		}
 	})
+}
+
+// Lines that come within a moment are written at once; one that comes alone is not
+// held up for longer.
+func TestGatheredLinesAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &counting{}
+		l := Of(w)
+		for range 10 {
+			for range 100 {
+				io.WriteString(l, "line\n")
+			}
+			time.Sleep(Moment / 10)
+		}
+		time.Sleep(Moment)
+		synctest.Wait()
+		if w.writes > 2 || w.bytes != 5000 {
+			t.Errorf("%d bytes in %d writes", w.bytes, w.writes)
+		}
+		l.Flush(time.Minute)
+		begun := time.Now()
+		io.WriteString(l, "line\n")
+		l.Flush(time.Minute)
+		if took := time.Since(begun); w.bytes != 5005 || took > 2*Moment {
+			t.Errorf("%d bytes after %v", w.bytes, took)
+		}
+	})
+}
+
+type counting struct{ writes, bytes int }
+
+func (c *counting) Write(b []byte) (int, error) {
+	c.writes++
+	c.bytes += len(b)
+	return len(b), nil
+}
+
+func TestOfAWriterIsItself(t *testing.T) {
+	l := NewWriter(io.Discard, nil)
+	if Of(l) != l {
+		t.Error("it is another one")
+	}
+}
+
+func TestANilWriterTakesNothing(t *testing.T) {
+	var l *Writer
+	if n, err := io.WriteString(l, "line\n"); n != 5 || err != nil {
+		t.Errorf("Write = %d, %v", n, err)
+	}
+	if l.Flush(time.Minute); l.Dropped() != 0 || l.Failing() {
+		t.Error("it has lost lines")
+	}
 }

@@ -1,4 +1,5 @@
-package boot
+// Package lines keeps programs from waiting for whoever reads their logs.
+package lines
 
 import (
 	"bytes"
@@ -9,17 +10,18 @@ import (
 	"time"
 )
 
-// mostLines is how many bytes wait for a reader.
-const mostLines = 1 << 20
+// most is how many bytes wait for a reader.
+const most = 4 << 20
 
-// Lines is a log's way out of a program that must not wait for whoever reads
+// A Writer is a log's way out of a program that must not wait for whoever reads
 // it: a full pipe, a full disk or a reader that has gone costs lines, which are
 // counted, and nothing else. Lines keep their order. It is safe for concurrent
-// use.
-type Lines struct {
+// use. A nil Writer takes nothing.
+type Writer struct {
 	w      io.Writer
 	loss   func(w io.Writer, lost uint64)
 	losing func(why error)
+	gather time.Duration
 
 	dropped atomic.Uint64
 
@@ -35,25 +37,44 @@ type Lines struct {
 	torn bool // the last write ended within a line; the writing goroutine's own
 }
 
-// NewLines returns Lines that go to w. loss, if not nil, is called when w takes
-// lines again after some were lost, to say so on w. It starts nothing: what
-// writes begins with the first line and ends with the last.
-func NewLines(w io.Writer, loss func(w io.Writer, lost uint64)) *Lines {
-	return &Lines{w: w, loss: loss}
+// NewWriter returns a Writer to w. loss, if not nil, is called when w takes lines
+// again after some were lost, to say so on w. It starts nothing: what writes begins
+// with the first line and ends with the last.
+func NewWriter(w io.Writer, loss func(w io.Writer, lost uint64)) *Writer {
+	return &Writer{w: w, loss: loss}
 }
+
+// Of returns w itself if it is a Writer, or one to it that gathers lines for a
+// moment.
+func Of(w io.Writer) *Writer {
+	l, ok := w.(*Writer)
+	if !ok {
+		l = NewWriter(w, nil)
+		l.Gather(Moment)
+	}
+	return l
+}
+
+// Moment is how long lines of which there are thousands a second may wait for each
+// other.
+const Moment = 2 * time.Millisecond
+
+// Gather has lines wait that long for others that are written with them. Call it
+// before the first line.
+func (l *Writer) Gather(wait time.Duration) { l.gather = wait }
 
 // OnLosing has f called when lines begin to be lost, with the reason, and not
 // again within a minute: of a loss that begins within one, with the first line
 // that is lost after it. It is called by whoever writes a line, so it must not
 // wait, and not write to l. Call it before the first line.
-func (l *Lines) OnLosing(f func(why error)) { l.losing = f }
+func (l *Writer) OnLosing(f func(why error)) { l.losing = f }
 
 // errTooSlow is why lines are lost that nobody has refused.
 var errTooSlow = errors.New("whoever reads it is too slow, or stuck")
 
 // lost counts lines that are lost, and tells once of each time that they begin
 // to be.
-func (l *Lines) lost(lines []byte, why error) {
+func (l *Writer) lost(lines []byte, why error) {
 	l.dropped.Add(countLines(lines))
 	l.mu.Lock()
 	l.failing = true
@@ -69,16 +90,22 @@ func (l *Lines) lost(lines []byte, why error) {
 }
 
 // Failing reports whether lines are lost now: the last one was.
-func (l *Lines) Failing() bool {
+func (l *Writer) Failing() bool {
+	if l == nil {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failing
 }
 
 // Write takes one or more whole lines, and never fails.
-func (l *Lines) Write(b []byte) (int, error) {
+func (l *Writer) Write(b []byte) (int, error) {
+	if l == nil {
+		return len(b), nil
+	}
 	l.mu.Lock()
-	if len(l.queue)+len(b) > mostLines {
+	if len(l.queue)+len(b) > most {
 		l.mu.Unlock()
 		l.lost(b, errTooSlow)
 		return len(b), nil
@@ -93,14 +120,22 @@ func (l *Lines) Write(b []byte) (int, error) {
 }
 
 // Unwrap returns what l writes to.
-func (l *Lines) Unwrap() io.Writer { return l.w }
+func (l *Writer) Unwrap() io.Writer { return l.w }
 
 // Dropped returns how many lines were lost.
-func (l *Lines) Dropped() uint64 { return l.dropped.Load() }
+func (l *Writer) Dropped() uint64 {
+	if l == nil {
+		return 0
+	}
+	return l.dropped.Load()
+}
 
 // Flush returns when all lines are written, or after that long. Lines that are
 // not written by then may still be.
-func (l *Lines) Flush(within time.Duration) {
+func (l *Writer) Flush(within time.Duration) {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	busy := l.busy
 	l.mu.Unlock()
@@ -116,8 +151,11 @@ func (l *Lines) Flush(within time.Duration) {
 }
 
 // drain writes what waits until nothing does.
-func (l *Lines) drain(done chan struct{}) {
+func (l *Writer) drain(done chan struct{}) {
 	for {
+		if l.gather > 0 {
+			time.Sleep(l.gather)
+		}
 		l.mu.Lock()
 		batch := l.queue
 		if len(batch) == 0 {
@@ -159,7 +197,7 @@ func (l *Lines) drain(done chan struct{}) {
 		}
 
 		l.mu.Lock()
-		if l.spare = batch[:0]; cap(l.spare) > mostLines/4 {
+		if l.spare = batch[:0]; cap(l.spare) > most/4 {
 			l.spare = nil // a burst is over
 		}
 		l.mu.Unlock()
