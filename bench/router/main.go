@@ -114,15 +114,15 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	for name := range strings.SplitSeq(*subjects, ",") {
 		name = strings.TrimSpace(name)
-		if !slices.Contains([]string{"", routerName, nginxName, haproxyName, caddyName}, name) {
-			return o, fmt.Errorf("proxy %q is not known; give router, nginx, haproxy or caddy", name)
+		if name != "" && !slices.Contains(known(), name) {
+			return o, fmt.Errorf("proxy %q is not known; known are %s", name, strings.Join(known(), ", "))
 		}
 		if name != "" && !slices.Contains(o.subjects, name) {
 			o.subjects = append(o.subjects, name)
 		}
 	}
 	for _, name := range o.names {
-		if slices.Contains([]string{routerName, nginxName, haproxyName, caddyName}, name) {
+		if slices.Contains(known(), name) {
 			return o, fmt.Errorf("a router with more arguments needs a name of its own; %q is taken", name)
 		}
 	}

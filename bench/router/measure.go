@@ -119,7 +119,7 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 	set := settings{
 		Fleet: fleetName, Dir: scratch, Plain: addrs[0], TLS: addrs[1], Admin: addrs[2],
 		Idle: most, Clients: 2 * (most + 64), Sockets: 4 * (most + 64), Files: min(files.Max, 65536),
-		Cert: in("cert.pem"), Key: in("key.pem"), Both: in("both.pem"), Root: os.Geteuid() == 0,
+		Cert: in("cert.pem"), Key: in("key.pem"), Both: in("both.pem"), Root: os.Geteuid() == 0, Fields: s.fields,
 	}
 	if w.Logged {
 		set.AccessLog = s.logOf(scratch)

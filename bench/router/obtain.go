@@ -42,6 +42,7 @@ func (w workshop) peer(ctx context.Context, name string) (path string, err error
 	if name == caddyName {
 		return w.caddy(ctx)
 	}
+	name = strings.TrimSuffix(name, withFields)
 	if path, err = look(name); err == nil || !w.install {
 		return path, err
 	}

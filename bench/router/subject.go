@@ -25,6 +25,7 @@ type subject struct {
 	Version string `json:"version"`
 	Keys    int    `json:"keys"` // in its map
 	router  bool
+	fields  bool   // it sends cells the fields that they get from a router
 	file    string // of its settings, in peers
 	env     []string
 	args    []string // %s is the file of its settings
@@ -44,6 +45,7 @@ type settings struct {
 	Cert, Key, Both   string // files
 	AccessLog         string // file, or ""
 	Root              bool
+	Fields            bool // send cells what they get from a router
 }
 
 type namedCell struct{ Name, Addr string }
@@ -56,6 +58,15 @@ const (
 	caddyName   = "caddy"
 )
 
+// withFields follows the name of a peer that sends cells the fields that they get
+// from a router.
+const withFields = "+fields"
+
+// known lists the names of all subjects that come with the program.
+func known() []string {
+	return []string{routerName, nginxName, haproxyName, caddyName, nginxName + withFields, haproxyName + withFields}
+}
+
 // output is the file for what a proxy prints.
 const output = "proxy.out"
 
@@ -66,11 +77,12 @@ func routerSubject(name, path string, keys int, args []string) subject {
 
 // peerSubject returns a peer with so many keys, whose program is at path.
 func peerSubject(name, path string, keys int, dir string) subject {
-	switch name {
+	program, fields := strings.CutSuffix(name, withFields)
+	switch program {
 	case nginxName:
-		return subject{Name: name, Version: version(path, "-v"), Keys: keys, file: "nginx.conf", args: []string{path, "-c", "%s", "-p", dir}}
+		return subject{Name: name, Version: version(path, "-v"), Keys: keys, fields: fields, file: "nginx.conf", args: []string{path, "-c", "%s", "-p", dir}}
 	case haproxyName:
-		return subject{Name: name, Version: version(path, "-v"), Keys: keys, file: "haproxy.cfg", args: []string{path, "-db", "-f", "%s"}}
+		return subject{Name: name, Version: version(path, "-v"), Keys: keys, fields: fields, file: "haproxy.cfg", args: []string{path, "-db", "-f", "%s"}}
 	default:
 		return subject{
 			Name: name, Version: moduleVersion(path, caddyModule), Keys: keys, file: "Caddyfile", args: []string{path, "run", "--adapter", "caddyfile", "--config", "%s"},
@@ -142,7 +154,7 @@ func port(addr string) (string, error) {
 // logOf returns the file of the subject's access log: HAProxy can only print
 // it.
 func (s subject) logOf(scratch string) string {
-	if s.Name == haproxyName {
+	if strings.HasPrefix(s.Name, haproxyName) {
 		return filepath.Join(scratch, output)
 	}
 	return filepath.Join(scratch, "access.log")

@@ -187,6 +187,7 @@ func (s *Service) lose(ctx context.Context, why error) error {
 	}
 	s.hub.disown()
 	s.kept.set(nil)
+	s.served.clear()
 	if err := s.reload(ctx); err != nil {
 		return fmt.Errorf("after a loss: %w", err)
 	}

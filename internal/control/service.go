@@ -68,6 +68,8 @@ type Service struct {
 
 	folding chan struct{} // holds a token while the accepted map is being folded
 	kept    keptBase
+
+	served servedLists
 }
 
 // Open reads the store's memory and returns a service that has published what

@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -165,8 +162,7 @@ func (s *Server) undrainWorker(q *request) (*answer, error) {
 }
 
 // serveWorkers is what a cell's gateways poll: the list with its salt. Its ETag is
-// a digest of all of it. A revision would not do: after a restore from a backup
-// another list may get one that a gateway has seen.
+// a digest of all of it.
 func (s *Server) serveWorkers(q *request) (*answer, error) {
 	id := q.cell()
 	if err := q.done(); err != nil {
@@ -175,24 +171,18 @@ func (s *Server) serveWorkers(q *request) (*answer, error) {
 	if !q.who.bound.MayServe(id) {
 		return nil, fmt.Errorf("%s may read the workers of %s, not those of %s: %w", q.who.name, q.who.bound.Cells, id, cellway.ErrForbidden)
 	}
-	l, err := s.service.Workers(q.Context(), id)
+	text, tag, err := s.service.ServedWorkers(q.Context(), id, func(tag string) bool { return has(q.Header.Values("If-None-Match"), tag) })
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(l.Served())
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(text)
-	tag := `"` + hex.EncodeToString(sum[:]) + `"`
 	return &answer{raw: func(w http.ResponseWriter) {
 		w.Header().Set("ETag", tag)
-		if has(q.Header.Values("If-None-Match"), tag) {
+		if text == nil {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(append(text, '\n')) // the client is gone if this fails
+		w.Write(text) // the client is gone if this fails
 	}}, nil
 }
 

@@ -87,6 +87,10 @@ type Tx interface {
 	// Get returns a record, or [cellway.ErrNotFound].
 	Get(kind, id string) (Record, error)
 
+	// Revision returns the revision of a record, or [cellway.ErrNotFound], without
+	// reading the body, however long that is.
+	Revision(kind, id string) (cellway.Revision, error)
+
 	// Put writes r.Body and r.Index under r.Kind and r.ID. r.Revision is the
 	// revision that was read, 0 to create. It returns the new revision, which is
 	// higher than any this record ever had, deleted ones of that name included,

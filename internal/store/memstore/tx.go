@@ -58,6 +58,18 @@ func (t *tx) Get(kind, id string) (store.Record, error) {
 	return copied(r), nil
 }
 
+func (t *tx) Revision(kind, id string) (cellway.Revision, error) {
+	if err := store.CheckNames(kind, id); err != nil {
+		return 0, err
+	}
+	k, _ := t.kinds.get(kind)
+	r, ok := k.records.get(id)
+	if !ok {
+		return 0, notFound(kind, id)
+	}
+	return r.Revision, nil
+}
+
 func (t *tx) Put(r store.Record) (cellway.Revision, error) {
 	if t.readOnly {
 		return 0, store.ErrReadOnly

@@ -127,6 +127,23 @@ func (t *tx) Get(kind, id string) (store.Record, error) {
 	return r.Record, nil
 }
 
+// Revision implements [store.Tx]. The column stands before the body, so that SQLite
+// reads no more than the first page of a long record.
+func (t *tx) Revision(kind, id string) (cellway.Revision, error) {
+	if err := cmp.Or(store.CheckNames(kind, id), t.mayRead()); err != nil {
+		return 0, err
+	}
+	var rev cellway.Revision
+	ok, err := t.c.row(t.ctx, "SELECT revision FROM records WHERE kind = ? AND id = ?", []any{kind, id}, &rev)
+	switch {
+	case err != nil:
+		return 0, t.fault("read", err)
+	case !ok:
+		return 0, notFound(kind, id)
+	}
+	return rev, nil
+}
+
 // Put implements [store.Tx].
 func (t *tx) Put(rec store.Record) (cellway.Revision, error) {
 	if err := t.mayWrite(); err != nil {

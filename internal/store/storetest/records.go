@@ -205,6 +205,7 @@ func records() []rule {
 						"id":         func() error { _, err := tx.Put(store.Record{Kind: "cell", ID: bad, Body: []byte(`1`)}); return err },
 						"get":        func() error { _, err := tx.Get(bad, "a"); return err },
 						"get id":     func() error { _, err := tx.Get("cell", bad); return err },
+						"revision":   func() error { _, err := tx.Revision("cell", bad); return err },
 						"delete":     func() error { return tx.Delete("cell", bad, 1) },
 						"list":       func() error { _, err := tx.List(bad, "", 1); return err },
 						"list index": func() error { _, err := tx.ListIndex("cell", bad, "", 1); return err },

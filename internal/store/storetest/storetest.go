@@ -131,6 +131,9 @@ func wantRecord(t *testing.T, tx store.Tx, kind, id string, rev cellway.Revision
 	if r.Kind != kind || r.ID != id || rev != 0 && r.Revision != rev || string(r.Body) != body || !slices.Equal(r.Index, index) {
 		t.Errorf("got %s, want %s %s at %d: %s %q", show(r), kind, id, rev, body, index)
 	}
+	if only, err := tx.Revision(kind, id); err != nil || only != r.Revision {
+		t.Errorf("%s %s is at %d by itself, %v; with its body it is at %d", kind, id, only, err, r.Revision)
+	}
 }
 
 // wantNone checks that a record does not exist.
@@ -138,6 +141,9 @@ func wantNone(t *testing.T, tx store.Tx, kind, id string) {
 	t.Helper()
 	if r, err := tx.Get(kind, id); !errors.Is(err, cellway.ErrNotFound) {
 		t.Errorf("get %s %s = %s, %v; want not found", kind, id, show(r), err)
+	}
+	if rev, err := tx.Revision(kind, id); !errors.Is(err, cellway.ErrNotFound) {
+		t.Errorf("revision of %s %s = %d, %v; want not found", kind, id, rev, err)
 	}
 }
 
