@@ -39,9 +39,9 @@ func (x *exchange) log(now time.Time, cell cellway.CellID, version cellway.Versi
 		Text("trace_id", traceID(parent)).
 		TextIfAny("endpoint", x.report.Endpoint). // the last one tried
 		AddrIfAny("client", x.rt.trusted.clientOf(x.head.Fields, x.peer)).
+		TextIfAny("error", fault).
 		TrueIf("tunnel", x.report.Tunnel).
 		TrueIf("pass_through", x.out.PassThrough).
-		TextIfAny("error", fault).
 		End()
 	_, _ = x.rt.lines.Write(x.text) // it never fails
 }
