@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/regular"
@@ -80,39 +78,17 @@ func (k *keeper) retry() (owed bool, err error) {
 	if k.owed == nil {
 		return false, nil
 	}
-	if err := keepFile(k.path, k.owed); err != nil {
+	if err := regular.Replace(k.path, 0o600, k.owed); err != nil {
 		return true, fmt.Errorf("keep the list of workers: %w", err)
 	}
 	k.owed = nil
 	return true, nil
 }
 
-// keepFile writes b in place of what is there, or leaves that whole. Only its owner
-// may read it.
-func keepFile(path string, b []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".workers-*")
-	if err != nil {
-		return err
+// sweep removes what a process left beside the file that was killed while it wrote.
+func (k *keeper) sweep() []string {
+	if k.path == "" {
+		return nil
 	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the one to tell
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return regular.Sweep(k.path, ".workers-") // the prefix of builds before
 }

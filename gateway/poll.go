@@ -42,6 +42,9 @@ func (p *poll) begin(path, from string, every time.Duration, log *slog.Logger) {
 
 // Run is [Source].Run.
 func (p *poll) Run(ctx context.Context) error {
+	if left := p.keeper.sweep(); len(left) > 0 {
+		p.log.InfoContext(ctx, "removed what was left of interrupted writes", slog.Any("files", left))
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

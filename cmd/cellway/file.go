@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cellway/cellway/internal/regular"
 )
 
 // replaceFile writes a file so that its name always has a whole one, after a
@@ -26,14 +28,16 @@ func replaceFile(file string, mode fs.FileMode, write func(io.Writer) error) err
 		}
 		return errors.Join(write(f), f.Close())
 	}
-	return makeFile(file, mode, write, os.Rename)
+	regular.Sweep(file)
+	return regular.Make(file, mode, write, os.Rename)
 }
 
 // newFile writes a file that is not there yet, and whose name has a whole one
 // from the first on. If somebody else makes it meanwhile, the error is
 // [fs.ErrExist], and theirs stays.
 func newFile(file string, mode fs.FileMode, write func(io.Writer) error) error {
-	return makeFile(file, mode, write, func(temp, file string) error {
+	regular.Sweep(file)
+	return regular.Make(file, mode, write, func(temp, file string) error {
 		err := os.Link(temp, file)
 		switch {
 		case err == nil:
@@ -55,51 +59,4 @@ func claim(temp, file string) error {
 		return errors.Join(err, os.Remove(file))
 	}
 	return nil
-}
-
-// makeFile writes a file beside the one it is to be, and has name give it its
-// name when all of it is on the disk.
-func makeFile(file string, mode fs.FileMode, write func(io.Writer) error, name func(temp, file string) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		if bad, ok := errors.AsType[*fs.PathError](err); ok { // of a name that nobody gave
-			err = &fs.PathError{Op: "make", Path: file, Err: bad.Err}
-		}
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := name(f.Name(), file); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(file))
-}
-
-// syncFolder makes the names in a folder last. One that may be written but not
-// read is left to the system.
-func syncFolder(name string) error {
-	d, err := os.Open(name)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

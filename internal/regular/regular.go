@@ -1,8 +1,9 @@
-// Package regular reads files that are nothing but files.
+// Package regular is for files that are nothing but files.
 //
 // A name in a setting or a folder may stand for a pipe that nobody writes to, a
 // device, or far more bytes than memory has. A program that only reads a
-// certificate or a map must neither wait for these nor end by them.
+// certificate or a map must neither wait for these nor end by them. What it writes
+// must be there whole or not at all, after a power cut too.
 package regular
 
 import (

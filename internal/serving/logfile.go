@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -34,11 +33,10 @@ func CheckLogFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f, err := os.CreateTemp(filepath.Dir(path), ".check-*")
-		if err != nil {
+		if err := regular.CheckMake(path); err != nil {
 			return fmt.Errorf("%s can't be made: %w", path, err)
 		}
-		return errors.Join(f.Close(), os.Remove(f.Name()))
+		return nil
 	case err != nil:
 		return err
 	case info.IsDir():
