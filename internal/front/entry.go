@@ -3,6 +3,7 @@ package front
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,9 +16,12 @@ import (
 // without quotes; values are whatever the client sent.
 type Entry []byte
 
+// usualEntry is room for most entries.
+const usualEntry = 640
+
 // Begin begins an entry of the request that ended at now, in e's memory.
 func (e Entry) Begin(now time.Time) Entry {
-	e = append(e[:0], `{"time":"`...)
+	e = append(slices.Grow(e[:0], usualEntry), `{"time":"`...)
 	e = now.AppendFormat(e, time.RFC3339Nano)
 	return append(e, `","level":"INFO","msg":"request"`...)
 }
