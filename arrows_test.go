@@ -87,7 +87,7 @@ var arrows = []arrow{
 	{pkg: "/internal/store/pgstore", may: list("", "/internal/store"), never: storesStandAlone},
 	{pkg: "/internal/store/faultstore", may: list("", "/internal/store", "/internal/fault"), never: storesStandAlone},
 	{pkg: "/internal/store/storetest", may: list("", "/internal/store", "/internal/store/faultstore", "/internal/fault"), never: storesStandAlone},
-	{pkg: "/internal/control", may: list("", "/routemap", "/internal/regular", "/internal/workers", "/placement", "/shuffle", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
+	{pkg: "/internal/control", may: list("", "/routemap", "/internal/plaintext", "/internal/regular", "/internal/workers", "/placement", "/shuffle", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
 	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/shell", "/internal/strictjson", "/internal/workers"), never: speaksNoSQL},
@@ -113,6 +113,7 @@ var arrows = []arrow{
 		"database/sql":      "what is in front of requests has no database",
 	}},
 	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
+	{pkg: "/internal/plaintext", pure: true, may: list(""), never: noIO},
 	{pkg: "/internal/strictjson", pure: true, never: noIO},
 	{pkg: "/internal/workers", pure: true, may: list("", "/shuffle", "/internal/strictjson"), never: noIO}, // gateways and the control plane hold lists to the same rules
 	{pkg: "/internal/shell", never: noIO},

@@ -48,7 +48,7 @@ type app struct {
 // run runs a command line, the program's name first, and returns the exit code.
 func run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer) int {
 	a := &app{in: in, self: calledAs(argv[0]), args: argv[1:]}
-	a.out, a.err = boot.NewOutput(a.filled(out)), a.filled(stderr)
+	a.out, a.err = boot.NewOutput(a.showing(a.filled(out))), a.showing(a.filled(stderr))
 	root := a.root()
 	a.verbs = verbsOf(root)
 	root.SetArgs(a.args)

@@ -11,6 +11,7 @@ import (
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/shell"
 )
 
@@ -74,7 +75,7 @@ func (a *app) report(err error) int {
 		return k.exit
 	}
 	if k.code != "interrupted" {
-		f.Error = a.own(plain(err))
+		f.Error = plaintext.Show(a.own(plain(err)))
 	}
 	fmt.Fprintf(a.err, "cellway: %s\n", f.Error)
 	if len(f.Names) > 0 {

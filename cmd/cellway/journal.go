@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/spf13/cobra"
 )
 
@@ -91,7 +93,8 @@ func (a *app) journalTable(full bool) *table {
 
 func (a *app) journalRow(full bool) func(api.JournalEntry) []string {
 	return func(e api.JournalEntry) []string {
-		row := []string{fmt.Sprint(e.Number), e.At.Local().Format(time.DateTime), e.By, e.Act, e.Subject, e.Change, e.Reason}
+		reason := strings.Join(strings.Fields(e.Reason), " ") // a row is one line
+		row := []string{fmt.Sprint(e.Number), e.At.Local().Format(time.DateTime), e.By, e.Act, e.Subject, e.Change, reason}
 		if full {
 			row = append(row, string(e.Before), string(e.After))
 		}
@@ -110,7 +113,7 @@ func (a *app) journalFollower(full bool, entries []api.JournalEntry) func(api.Jo
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "%s\n", b)
+			_, err = fmt.Fprintf(a.out, "%s\n", plaintext.EscapeJSON(string(b)))
 			return err
 		}
 	case "yaml":

@@ -176,6 +176,7 @@ func (a *app) mapGet() *cobra.Command {
 			}
 			archive := got.Archive()
 			if out == "-" {
+				a.verbatim = true
 				_, err := a.out.Write(archive)
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cellway/cellway/internal/plaintext"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -19,7 +20,7 @@ type facts struct{ names, values []string }
 // add adds a fact unless it is empty.
 func (f *facts) add(name, format string, args ...any) {
 	if v := fmt.Sprintf(format, args...); v != "" {
-		f.names, f.values = append(f.names, name), append(f.values, v)
+		f.names, f.values = append(f.names, name), append(f.values, plaintext.Show(v))
 	}
 }
 
@@ -71,7 +72,7 @@ func (a *app) encode(v any) ([]byte, error) {
 		return toYAML(v)
 	}
 	b, err := json.MarshalIndent(v, "", "  ")
-	return append(b, '\n'), err
+	return append([]byte(plaintext.EscapeJSON(string(b))), '\n'), err
 }
 
 // A removal is the answer to a removal that leaves no record.
@@ -151,7 +152,10 @@ func toYAML(v any) ([]byte, error) {
 	if err := enc.Encode(&doc); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), enc.Close()
+	if err := enc.Close(); err != nil {
+		return nil, err
+	}
+	return []byte(plaintext.EscapeJSON(out.String())), nil // double quotes have the escapes of JSON
 }
 
 // block turns the flow style of JSON into the block style of YAML.
@@ -159,6 +163,9 @@ func block(n *yaml.Node) {
 	n.Style &^= yaml.FlowStyle
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		n.Style = 0 // the encoder quotes where it must
+		if plaintext.Hides(n.Value) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	for _, c := range n.Content {
 		block(c)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/cellway/cellway/internal/plaintext"
 )
 
 // A table is rows of text under headings, as people read them. A heading of
@@ -27,7 +29,16 @@ type look struct {
 
 func newTable(head ...string) *table { return &table{head: head} }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+// row adds a row. What others have written shows what it holds.
+func (t *table) row(cells ...string) { t.rows = append(t.rows, shown(cells)) }
+
+func shown(cells []string) []string {
+	out := make([]string, len(cells))
+	for i, c := range cells {
+		out[i] = plaintext.Show(c)
+	}
+	return out
+}
 
 // A layout is the columns of a table that are shown, with their widths.
 type layout struct {
@@ -275,6 +286,7 @@ func (t *table) follow(w io.Writer, l look, least ...int) func(row []string) {
 	}
 	t.writeIn(w, l, in)
 	return func(row []string) {
+		row = shown(row)
 		for i, c := range row {
 			in.width[i] = max(in.width[i], visible(c))
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cellway/cellway/internal/plaintext"
 	"golang.org/x/term"
 )
 
@@ -94,6 +95,31 @@ func wrapped(line string, indent, width int) []string {
 		}
 	}
 	return lines
+}
+
+// A shower is a stream for people: characters in it that can't be seen or turn text
+// around stand there by their numbers.
+type shower struct {
+	to    io.Writer
+	whole func() bool
+}
+
+// showing puts a shower over a stream.
+func (a *app) showing(stream io.Writer) io.Writer {
+	return shower{stream, func() bool { return !a.forPeople() || a.verbatim }}
+}
+
+// Unwrap returns the stream.
+func (s shower) Unwrap() io.Writer { return s.to }
+
+func (s shower) Write(b []byte) (int, error) {
+	if s.whole() {
+		return s.to.Write(b)
+	}
+	if _, err := io.WriteString(s.to, plaintext.ShowHidden(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // A filler is a terminal for people: lines that it has no room for go on below,

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/store"
 	"github.com/cellway/cellway/routemap"
 )
@@ -150,6 +152,19 @@ func (c Cell) validate() error {
 	}
 	if !(c.Headroom >= 0 && c.Headroom < 100) {
 		return fmt.Errorf("%s: headroom is %v percent; give 0 to below 100: %w", what, c.Headroom, cellway.ErrInvalid)
+	}
+	if err := cmp.Or(plaintext.Check(what+": title", c.Title), plaintext.CheckName(what+": region", c.Region), plaintext.CheckName(what+": zone", c.Zone)); err != nil {
+		return err
+	}
+	for _, e := range c.Endpoints {
+		if err := plaintext.CheckName(what+": endpoint", e); err != nil {
+			return err
+		}
+	}
+	for _, tag := range slices.Sorted(maps.Keys(c.Tags)) {
+		if err := cmp.Or(plaintext.CheckName(what+": tag", tag), plaintext.Check(what+": tag "+tag, c.Tags[tag])); err != nil {
+			return err
+		}
 	}
 	for _, tier := range c.Tiers {
 		if err := validName(what+": tier", tier); err != nil {

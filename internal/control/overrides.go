@@ -1,11 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/store"
 	"github.com/cellway/cellway/routemap"
 )
@@ -65,7 +67,7 @@ func (s *Service) PutOverride(ctx context.Context, call Call, set cellway.Entry,
 	if !set.Kind.IsOverride() {
 		return o, c, fmt.Errorf("override %s: placed is placement's kind; give pin, heavy, quarantine or test: %w", set.Key, cellway.ErrInvalid)
 	}
-	if err := set.Validate(); err != nil {
+	if err := cmp.Or(set.Validate(), plaintext.CheckName("by", set.By), plaintext.Check("reason", set.Reason)); err != nil {
 		return o, c, err
 	}
 	c, err = s.write(ctx, call, func(w *work) error {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/store"
 	"github.com/cellway/cellway/routemap"
 )
@@ -177,6 +178,9 @@ const (
 
 // validName allows what can stand in an index and on one line.
 func validName(what, s string) error {
+	if err := plaintext.CheckName(what, s); err != nil {
+		return err
+	}
 	if s == "" {
 		return fmt.Errorf("%s %q must be 1 to %d bytes of plain text: %w", what, s, maxName, cellway.ErrInvalid)
 	}
@@ -191,7 +195,7 @@ func validText(what, s string, most int) error {
 	if len(s) > most || strings.ContainsFunc(s, odd) {
 		return fmt.Errorf("%s %.40q must be at most %d bytes of plain text on one line: %w", what, s, most, cellway.ErrInvalid)
 	}
-	return nil
+	return plaintext.Check(what, s)
 }
 
 // validVector allows amounts from 0 to a bound, in a few dimensions.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/store"
 )
 
@@ -124,6 +125,9 @@ func (s *Service) createToken(ctx context.Context, call Call, set Token) (t Toke
 	}
 	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return t, "", fmt.Errorf("a token needs a name of 1 to 128 plain characters: %w", cellway.ErrInvalid)
+	}
+	if err := plaintext.CheckName("token", name); err != nil {
+		return t, "", err
 	}
 	if !expires.IsZero() && !expires.After(time.Now()) {
 		return t, "", fmt.Errorf("token %s would expire at %s, which has passed: %w", name, expires.Format(time.RFC3339), cellway.ErrInvalid)

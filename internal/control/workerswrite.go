@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/workers"
 )
 
@@ -285,6 +286,9 @@ func (l Workers) validate() error {
 	what := "cell " + string(l.Cell)
 	for _, worker := range l.Workers {
 		if err := validName(what+": worker", worker.ID); err != nil {
+			return err
+		}
+		if err := plaintext.CheckName(what+": endpoint", worker.Endpoint); err != nil {
 			return err
 		}
 		if err := validText(what+": zone of worker "+worker.ID, worker.Zone, maxName); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/store"
 	"github.com/cellway/cellway/routemap"
 )
@@ -105,6 +106,9 @@ func (s *Service) write(ctx context.Context, call Call, do func(*work) error) (C
 
 // writeSoon is write for what must not wait for the writes of others.
 func (s *Service) writeSoon(ctx context.Context, call Call, do func(*work) error) (Change, error) {
+	if err := plaintext.Check("reason", call.Reason); err != nil {
+		return Change{}, err
+	}
 	const tries = 3
 	for try := 1; ; try++ {
 		c, err := s.writeOnce(ctx, call, try == tries, do)
