@@ -102,7 +102,7 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/boot", may: list("/internal/lines", "/internal/regular"), never: map[string]string{
+	{pkg: "/internal/boot", may: list("", "/internal/lines", "/internal/regular"), never: map[string]string{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
 
 	"github.com/cellway/cellway"
@@ -168,40 +167,15 @@ func about(err error, commands map[string]string, text string) []string {
 	return []string{command + text}
 }
 
-// plain is an error as people read it: without the names of its kind at the
-// end, where a sentence has said the same already, and without what the system
-// called it.
+// plain is an error as people read it.
 func plain(err error) string {
-	text := err.Error()
-	if file, ok := errors.AsType[*fs.PathError](err); ok {
-		// The file is named already, and so is what it lacks or has.
-		if rest, ok := strings.CutSuffix(text, ": "+file.Error()); ok && strings.Contains(rest, file.Path) {
-			if text = rest; !errors.Is(err, cellway.ErrNotFound) && !errors.Is(err, cellway.ErrExists) {
-				text += ": " + file.Err.Error()
-			}
+	var wordless, others []error
+	for _, k := range kinds() {
+		if k.code == api.CodeInvalid || k.err == errState {
+			wordless = append(wordless, k.err)
+		} else {
+			others = append(others, k.err)
 		}
 	}
-	for cut := true; cut; {
-		cut = false
-		for _, k := range kinds() {
-			rest, ok := strings.CutSuffix(text, ": "+k.err.Error())
-			if ok && (k.code == api.CodeInvalid || k.err == errState || says(rest)) {
-				text, cut = rest, true
-			}
-		}
-	}
-	if errors.Is(err, cellway.ErrInvalid) {
-		text = strings.ReplaceAll(text, ": "+cellway.ErrInvalid.Error()+": ", ": ")
-	}
-	return missing.ReplaceAllString(text, "${1}there is no $2")
-}
-
-// missing is how an error says of a record, by its kind and name, that it is none.
-var missing = regexp.MustCompile(`(^|; )([a-z]+ [^ ;]+): ` + regexp.QuoteMeta(cellway.ErrNotFound.Error()) + `$`)
-
-// says reports whether a text ends in a sentence, where one that only names what
-// it is about is none yet.
-func says(text string) bool {
-	last := text[max(strings.LastIndex(text, "; "), strings.LastIndex(text, ": "))+1:]
-	return len(strings.Fields(last)) > 2
+	return boot.Plain(err, wordless, others)
 }

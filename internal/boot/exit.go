@@ -21,7 +21,7 @@ func Exit(program string, err error, stderr io.Writer) int {
 	}
 	last := lines.NewWriter(stderr, nil) // a reader that is stuck is not waited for
 	defer last.Flush(time.Second)
-	fmt.Fprintf(last, "%s: %v\n", program, err)
+	fmt.Fprintf(last, "%s: %s\n", program, Plain(err, nil, nil))
 	if errors.As(err, new(UsageError)) {
 		fmt.Fprintf(last, "run \"%s -h\" for help\n", program)
 		return 2

@@ -82,10 +82,10 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case boot.HungUp(err):
 			return boot.Hung
 		case errors.As(err, new(boot.UsageError)):
-			fmt.Fprintf(last, "cellway-control: %v\nrun \"cellway-control %s -h\" for help\n", err, name)
+			fmt.Fprintf(last, "cellway-control: %s\nrun \"cellway-control %s -h\" for help\n", boot.Plain(err, nil, nil), name)
 			return exitUsage
 		}
-		fmt.Fprintf(last, "cellway-control: %v\n", err)
+		fmt.Fprintf(last, "cellway-control: %s\n", boot.Plain(err, nil, nil))
 		return exitFailed
 	}
 	var known []string
