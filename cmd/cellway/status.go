@@ -119,8 +119,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Use: "status", Short: "the whole fleet at one glance", Args: exactly(),
 		Long: `The whole fleet at one glance: the newest map and its age; each cell with its state, its
 admit, how many of the latest requests it failed to answer, where a breaker leaves it
-alone and how many its guard refused; tenants; routers that are up to date, behind or
-silent; and what needs a look, with what mends it.
+alone and how many its guard refused; tenants; routers that are up to date, on the way
+to the newest map (they report every ten seconds), behind it for a minute, or silent;
+and what needs a look, with what mends it.
 
 It exits with 0 whatever it shows; programs read it with -o json.`,
 		Example: "  cellway status\n  cellway status -o json | jq '.alarms[].mend'",
@@ -295,10 +296,29 @@ func (l look) tellCells(o overview) string {
 	return strings.Join(parts, ", ")
 }
 
+// late parts routers that serve an older map into those of which an alarm tells, as it
+// takes too long, and those that have yet to report the newest one.
+func (o overview) late(ids []string) (late, coming []string) {
+	for _, id := range ids {
+		if slices.ContainsFunc(o.Alarms, func(x alarm) bool { return x.Code == "router_behind" && x.Subject == "router/"+id }) {
+			late = append(late, id)
+		} else {
+			coming = append(coming, id)
+		}
+	}
+	return late, coming
+}
+
 func (l look) tellRouters(o overview) string {
 	var parts []string
 	for _, s := range routerStates {
 		ids := o.Routers[s.key]
+		if s.key == "behind" {
+			var coming []string
+			if ids, coming = o.late(ids); len(coming) > 0 {
+				parts = append(parts, fmt.Sprintf("%d on the way to the newest map (%s)", len(coming), some(coming, len(coming))))
+			}
+		}
 		if len(ids) == 0 {
 			continue
 		}

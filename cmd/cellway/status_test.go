@@ -18,6 +18,20 @@ func TestNobodyIsUpToDateWithoutAMap(t *testing.T) {
 	}
 }
 
+// A router that has not reported the newest map yet is no trouble, until an alarm
+// says that it takes too long.
+func TestARouterIsBehindWhenAnAlarmSaysSo(t *testing.T) {
+	o := overview{Routers: map[string][]string{"up_to_date": {"router-1"}, "behind": {"router-2", "router-3"}}}
+	o.Map.Version = 7
+	if got, want := (look{}).tellRouters(o), "1 up to date, 2 on the way to the newest map (router-2, router-3)"; got != want {
+		t.Errorf("right after a change: %q, want %q", got, want)
+	}
+	o.Alarms = mended([]api.Alarm{{Code: "router_behind", Subject: "router/router-3"}, {Code: "router_behind", Subject: "cell/router-2"}})
+	if got, want := (look{}).tellRouters(o), "1 up to date, 1 on the way to the newest map (router-2), 1 behind (router-3)"; got != want {
+		t.Errorf("with an alarm: %q, want %q", got, want)
+	}
+}
+
 // Two changes of one cell within ten minutes count as two.
 func TestChangesOfEndpointsAreCountedAndNotCells(t *testing.T) {
 	for n, want := range map[uint32]string{1: "1 cell gets other endpoints", 2: "endpoints of cells change 2 times"} {
