@@ -6,6 +6,10 @@ import (
 	"github.com/cellway/cellway"
 )
 
+// HeaderListSerial tells which list a gateway that asks for its cell's has in use, as
+// a serial like that of [ServedWorkers]. What is written next is above it.
+const HeaderListSerial = "Cellway-List-Serial"
+
 // WorkerSettings are what PUT /v1/cells/{cell}/workers/{worker} sets.
 type WorkerSettings struct {
 	Endpoint string `json:"endpoint"`         // scheme://host:port

@@ -181,7 +181,10 @@ func (c *Control) fetch(ctx context.Context, u *url.URL) (*Workers, error) {
 	if err != nil {
 		return nil, err
 	}
-	mend := fmt.Sprintf("see what it has by cellway cell workers list %s, then write the list as it is to be by cellway cell workers apply %s", s.Cell, s.Cell)
+	mend := fmt.Sprintf("see what it has by cellway cell workers list %s, then write the list as it is to be by cellway cell workers apply %s: it will be above the one in use", s.Cell, s.Cell)
+	if c.cfg.Keep != "" {
+		mend += fmt.Sprintf("; to go by what the control plane has instead: stop this gateway, rm %s, and start it", c.cfg.Keep)
+	}
 	switch {
 	case s.Serial < c.now.Serial:
 		return nil, fmt.Errorf("it has an older list, %v, than the one in use, %v, as after a restore from a backup; %w until a newer one is written: %s", s.Serial, c.now.Serial, errOlder, mend)
@@ -196,6 +199,10 @@ func (c *Control) fetch(ctx context.Context, u *url.URL) (*Workers, error) {
 	return w, nil
 }
 
+// headerListSerial tells the control plane which list is in use here. One that has an
+// older list writes the next one above it.
+const headerListSerial = "Cellway-List-Serial"
+
 // get asks u, and returns the body of its answer: nil if that is the list in use.
 func (c *Control) get(ctx context.Context, u *url.URL) (body []byte, etag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
@@ -206,6 +213,9 @@ func (c *Control) get(ctx context.Context, u *url.URL) (body []byte, etag string
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "cellway-gateway")
+	if c.now.Serial != 0 {
+		req.Header.Set(headerListSerial, c.now.Serial.String())
+	}
 	if c.etag != "" {
 		req.Header.Set("If-None-Match", c.etag)
 	}

@@ -197,7 +197,8 @@ func TestControlIsNotFollowedToAnOlderList(t *testing.T) {
 		h.list("control", "7.4", three)
 		later(3 * time.Second)
 		_, err = c.Failure()
-		if c.Current() != good || err == nil || !c.Older() || !strings.Contains(err.Error(), "7.4") || !strings.Contains(err.Error(), "cell workers apply cell-001") {
+		if c.Current() != good || err == nil || !c.Older() || !strings.Contains(err.Error(), "7.4") || !strings.Contains(err.Error(), "cell workers apply cell-001") ||
+			!strings.Contains(err.Error(), "rm "+keep) {
 			t.Errorf("an older list: %v, older %t", err, c.Older())
 		}
 		again, err := NewControl(h.config(keep))

@@ -23,50 +23,69 @@ const mostServed = 64 << 20
 //
 // A list is encoded once for each time that it is written: to ask for the same one
 // again takes a look at its revision.
-func (s *Service) ServedWorkers(ctx context.Context, id cellway.CellID, known func(tag string) bool) (text []byte, tag string, err error) {
+//
+// The caller has a list of that serial in use, 0 if none. If it is above that of the
+// list here, as when this store was restored from a backup or made anew, what is
+// written next gets one above it. Gateways ask every few seconds, so that it is known
+// again soon after a start.
+func (s *Service) ServedWorkers(ctx context.Context, id cellway.CellID, has cellway.Version, known func(tag string) bool) (text []byte, tag string, err error) {
+	l, err := s.servedWorkers(ctx, id, known)
+	if err == nil || errors.Is(err, cellway.ErrNotFound) && s.registered(id) {
+		s.served.compare(id, has, l.serial)
+	}
+	if err != nil || known(l.tag) {
+		return nil, l.tag, err
+	}
+	return l.text, l.tag, nil
+}
+
+// registered reports whether there is a cell of that id.
+func (s *Service) registered(id cellway.CellID) bool {
+	m := s.Accepted()
+	return m != nil && m.Cell(id) != nil
+}
+
+func (s *Service) servedWorkers(ctx context.Context, id cellway.CellID, known func(tag string) bool) (l servedList, err error) {
 	found := func() (bool, error) {
 		var rev cellway.Revision
 		if err := s.view(ctx, func(tx store.Tx) (err error) { rev, err = tx.Revision(kindWorkers, string(id)); return err }); err != nil {
 			return false, err
 		}
-		text, tag = s.served.get(id, rev)
-		return tag != "" && (text != nil || known(tag)), nil
+		l = s.served.get(id, rev)
+		return l.tag != "" && (l.text != nil || known(l.tag)), nil
 	}
 	ok, err := found()
 	if err == nil && !ok {
 		// Of many gateways that ask for a new list, one has it encoded.
 		turn := s.served.turn(id)
 		if err := acquire(ctx, turn); err != nil {
-			return nil, "", err
+			return l, err
 		}
 		defer func() { <-turn }()
 		ok, err = found()
 	}
-	switch {
-	case err != nil && !errors.Is(err, cellway.ErrNotFound):
-		return nil, "", err
-	case err != nil || !ok:
-		now := s.served.time()
-		l, err := s.Workers(ctx, id) // and it says best why there is none
-		if err != nil {
-			return nil, "", err
-		}
-		if text, err = json.Marshal(l.Served()); err != nil {
-			return nil, "", err
-		}
-		sum := sha256.Sum256(text)
-		text, tag = append(text, '\n'), `"`+hex.EncodeToString(sum[:])+`"`
-		s.served.put(id, servedList{l.Revision, tag, text}, now)
+	if ok || err != nil && !errors.Is(err, cellway.ErrNotFound) {
+		return l, err
 	}
-	if known(tag) {
-		return nil, tag, nil
+	now := s.served.time()
+	list, err := s.Workers(ctx, id) // and it says best why there is none
+	if err != nil {
+		return servedList{}, err
 	}
-	return text, tag, nil
+	text, err := json.Marshal(list.Served())
+	if err != nil {
+		return servedList{}, err
+	}
+	sum := sha256.Sum256(text)
+	l = servedList{list.Revision, list.Serial(), `"` + hex.EncodeToString(sum[:]) + `"`, append(text, '\n')}
+	s.served.put(id, l, now)
+	return l, nil
 }
 
 // A servedList is a list at a revision, encoded.
 type servedList struct {
 	revision cellway.Revision
+	serial   cellway.Version
 	tag      string
 	text     []byte // nil: not kept
 }
@@ -80,16 +99,40 @@ type servedLists struct {
 	bytes int                              // of texts
 
 	clears int
+
+	theirs map[cellway.CellID]cellway.Version // serials of lists that gateways have and the store lacks
 }
 
 // get returns the list of a cell at that revision, or nothing.
-func (s *servedLists) get(id cellway.CellID, at cellway.Revision) (text []byte, tag string) {
+func (s *servedLists) get(id cellway.CellID, at cellway.Revision) servedList {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.lists[id]; l.revision == at {
-		return l.text, l.tag
+		return l
 	}
-	return nil, ""
+	return servedList{}
+}
+
+// compare notes a list of a gateway that is above that of the store. A claim takes
+// serials up once, as far as an incarnation may go: there is room above it.
+func (s *servedLists) compare(id cellway.CellID, gateway, here cellway.Version) {
+	if gateway <= here || gateway.Incarnation() >= maxIncarnation {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.theirs == nil {
+		s.theirs = map[cellway.CellID]cellway.Version{}
+	}
+	s.theirs[id] = max(s.theirs[id], gateway)
+}
+
+// ahead is the highest serial that a gateway of a cell was seen to have, if it was
+// above that of the store; 0 if there is none.
+func (s *servedLists) ahead(id cellway.CellID) cellway.Version {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.theirs[id]
 }
 
 func (s *servedLists) turn(id cellway.CellID) chan struct{} {

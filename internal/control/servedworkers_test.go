@@ -17,7 +17,7 @@ import (
 // with that tag.
 func hands(t *testing.T, s *control.Service, has string) (text []byte, tag string) {
 	t.Helper()
-	text, tag, err := s.ServedWorkers(t.Context(), "cell-001", func(tag string) bool { return tag == has })
+	text, tag, err := s.ServedWorkers(t.Context(), "cell-001", 0, func(tag string) bool { return tag == has })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func hands(t *testing.T, s *control.Service, has string) (text []byte, tag strin
 func TestAServedListIsEncodedOnceForEachWrite(t *testing.T) {
 	s := open(t, newForgetful())
 	fleet(t, s, routemap.Settings{}, 1)
-	if _, _, err := s.ServedWorkers(t.Context(), "cell-001", func(string) bool { return false }); !errors.Is(err, cellway.ErrNotFound) || !strings.Contains(err.Error(), "cellway cell workers apply") {
+	if _, _, err := s.ServedWorkers(t.Context(), "cell-001", 0, func(string) bool { return false }); !errors.Is(err, cellway.ErrNotFound) || !strings.Contains(err.Error(), "cellway cell workers apply") {
 		t.Errorf("without a list: %v", err)
 	}
 	put3(t, s, 0)
@@ -120,4 +120,60 @@ func TestAServedListIsThatOfTheStoreAfterALoss(t *testing.T) {
 			t.Errorf("served is %v, %v; the store has %v", got.Serial, err, ch.After.Serial())
 		}
 	})
+}
+
+// A gateway that kept a list of a memory which is lost, above all that this one
+// makes, takes the list that is written next: nobody has to remove its file.
+func TestAListIsWrittenAboveThoseOfGateways(t *testing.T) {
+	s := open(t, newForgetful())
+	fleet(t, s, routemap.Settings{}, 2)
+	ask := func(has cellway.Version) {
+		t.Helper()
+		if _, _, err := s.ServedWorkers(t.Context(), "cell-001", has, func(string) bool { return false }); err != nil && !errors.Is(err, cellway.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	write := func(at cellway.Revision) control.Workers {
+		t.Helper()
+		put3(t, s, at)
+		l, err := s.Workers(t.Context(), "cell-001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	future := cellway.NewVersion(1<<30, 7)
+	ask(future) // before there is a list
+	l := write(0)
+	if l.Serial() <= future {
+		t.Fatalf("written is %v, gateways have %v", l.Serial(), future)
+	}
+	ask(l.Serial())
+	if same := write(l.Revision); same.Revision != l.Revision {
+		t.Errorf("written again at %d, though gateways have it", same.Revision)
+	}
+	// The same list, of which gateways have a later one: it must be written for them.
+	future = l.Serial() + 5
+	ask(future)
+	again := write(l.Revision)
+	if again.Serial() <= future {
+		t.Errorf("written is %v, gateways have %v", again.Serial(), future)
+	}
+	// What is changed from then on stays above.
+	if _, err := s.DrainWorker(t.Context(), by, "cell-001", "w1"); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := s.Workers(t.Context(), "cell-001"); err != nil || after.Serial() <= again.Serial() {
+		t.Errorf("drained is %v, %v, before it was %v", after.Serial(), err, again.Serial())
+	}
+	// A claim of what can't be changes nothing, and none leaves no room.
+	ask(cellway.NewVersion(1<<31, 1))
+	ask(cellway.NewVersion(1<<31-1, 1<<32-1))
+	after, err := s.Workers(t.Context(), "cell-001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if high := write(after.Revision); high.Serial().Incarnation() != 1<<31 {
+		t.Errorf("after a claim: %v", high.Serial())
+	}
 }

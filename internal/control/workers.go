@@ -23,6 +23,7 @@ type Workers struct {
 	workers.List
 	Drained     map[string]int `json:"drained,omitempty"` // the weights that drained workers had, by id
 	Incarnation uint32         `json:"incarnation"`       // of the memory that it was written in
+	Raised      uint32         `json:"raised,omitempty"`  // what serials have instead, if it is higher: gateways had a list that this memory lost
 	CreatedAt   time.Time      `json:"created_at"`
 	ChangedAt   time.Time      `json:"changed_at"`
 }
@@ -30,7 +31,15 @@ type Workers struct {
 // Serial rises with each write of the list. After a restore from a backup, what is
 // written then is above all that was there before.
 func (l Workers) Serial() cellway.Version {
-	return cellway.NewVersion(l.Incarnation, uint32(l.Revision))
+	return cellway.NewVersion(max(l.Incarnation, l.Raised), uint32(l.Revision))
+}
+
+// over gives l, which is about to be written, a serial above that of a list which
+// gateways have, so that they take it.
+func (l *Workers) over(serial cellway.Version) {
+	if next := cellway.NewVersion(max(l.Incarnation, l.Raised), uint32(l.Revision+1)); next <= serial {
+		l.Raised = serial.Incarnation() + 1
+	}
 }
 
 // Served is the list as gateways get it, salt included.

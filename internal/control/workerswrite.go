@@ -187,7 +187,8 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 		if err := now.validate(); err != nil {
 			return err
 		}
-		if now.tidy(old); old.Revision != 0 && old.Incarnation == w.head.Incarnation && alike(old, now) {
+		theirs := s.served.ahead(id)
+		if now.tidy(old); old.Revision != 0 && old.Incarnation == w.head.Incarnation && old.Serial() >= theirs && alike(old, now) {
 			ch = WorkersChange{Before: old, After: old, Unchanged: true}
 			return nil
 		}
@@ -199,6 +200,7 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 			now.CreatedAt = w.now
 		}
 		now.ChangedAt, now.Incarnation = w.now, w.head.Incarnation
+		now.over(theirs)
 		if now.Revision, err = put(w.tx, kindWorkers, string(id), old.Revision, now); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -290,6 +291,32 @@ func TestWorkersAreNotThoseOfABackup(t *testing.T) {
 	if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "cellway_gateway_list_older 0") {
 		t.Errorf("the metric tells of it still:\n%s", body)
 	}
+}
+
+// A gateway may have kept a list of a memory that is lost, with a serial above all that
+// the control plane makes. It tells so, and takes the list that is written next.
+func TestWorkersOfALostMemoryAreReplacedByTheNextList(t *testing.T) {
+	c := newCell(t, 4, 2)
+	o := newOffice(c)
+	o.apply()
+	p := c.start(o.args()...)
+	p.inUse(o.apply().Version)
+	if err := p.end(); err != nil {
+		t.Fatal(err)
+	}
+	keep := c.path("kept.json")
+	b, err := os.ReadFile(keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	future := regexp.MustCompile(`"serial":"[0-9]+`).ReplaceAll(b, []byte(`"serial":"1999999999`))
+	if err := os.WriteFile(keep, future, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = c.start(o.args()...)
+	p.failing("older list")
+	c.grow()
+	p.inUse(o.apply().Version)
 }
 
 // Over TLS both show certificates, and the gateway's is for its cell.

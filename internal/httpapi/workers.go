@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -171,7 +172,11 @@ func (s *Server) serveWorkers(q *request) (*answer, error) {
 	if !q.who.bound.MayServe(id) {
 		return nil, fmt.Errorf("%s may read the workers of %s, not those of %s: %w", q.who.name, q.who.bound.Cells, id, cellway.ErrForbidden)
 	}
-	text, tag, err := s.service.ServedWorkers(q.Context(), id, func(tag string) bool { return has(q.Header.Values("If-None-Match"), tag) })
+	theirs, err := cellway.ParseVersion(cmp.Or(q.Header.Get(api.HeaderListSerial), "0.0"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", api.HeaderListSerial, err)
+	}
+	text, tag, err := s.service.ServedWorkers(q.Context(), id, theirs, func(tag string) bool { return has(q.Header.Values("If-None-Match"), tag) })
 	if err != nil {
 		return nil, err
 	}
