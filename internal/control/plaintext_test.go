@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/store"
 	"github.com/cellway/cellway/internal/store/memstore"
 	"github.com/cellway/cellway/internal/workers"
 	"github.com/cellway/cellway/routemap"
@@ -80,5 +82,32 @@ func TestTextThatDeceivesIsRefused(t *testing.T) {
 	reason.Reason = "two lines\nof why: 👩\u200d🚒"
 	if _, _, err := s.Drain(t.Context(), reason, "cell-001", 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// A list from before names were checked is no reason to refuse a drain in it.
+func TestAWorkerIsDrainedBesideOneWithANameThatDeceives(t *testing.T) {
+	st := newForgetful()
+	s := open(t, st)
+	fleet(t, s, routemap.Settings{}, 1)
+	put3(t, s, 0)
+	if err := st.Update(t.Context(), func(tx store.Tx) error { // as an earlier build took it
+		r, err := tx.Get("workers", "cell-001")
+		if err != nil {
+			return err
+		}
+		r.Body = bytes.ReplaceAll(r.Body, []byte(`"w3"`), []byte("\"w\u202e3\""))
+		_, err = tx.Put(r)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, worker := range []string{"w1", "w\u202e3"} {
+		if _, err := s.DrainWorker(t.Context(), by, "cell-001", worker); err != nil {
+			t.Errorf("%q: %v", worker, err)
+		}
+		if _, err := s.UndrainWorker(t.Context(), by, "cell-001", worker, 0); err != nil {
+			t.Errorf("%q: %v", worker, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/fault"
+	"github.com/cellway/cellway/internal/store/faultstore"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -135,4 +138,54 @@ func restoredFrom(t *testing.T, backup []byte) *forgetful {
 		t.Fatal(err)
 	}
 	return st
+}
+
+// Whether the second confirmation was written or not when the answer was lost, what
+// the first went on without is watched.
+func TestALossIsWatchedHoweverAConfirmationFails(t *testing.T) {
+	for _, mode := range []fault.Mode{fault.Lost, fault.Unheard} {
+		t.Run(mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(30 * 365 * 24 * time.Hour)
+				st := newForgetful()
+				began, end := start(t, st)
+				fleet(t, began, routemap.Settings{}, 2)
+				time.Sleep(time.Minute)
+				backup := st.copied(t)
+				put(t, began, override("acme", cellway.Quarantine, ""))
+				time.Sleep(time.Minute)
+				lost := began.Newest()
+				end()
+				place := faultstore.New(restoredFrom(t, backup))
+				s, end := start(t, place)
+				confirm(t, s)
+				time.Sleep(time.Minute)
+				ahead := s.Newest().Map.Version() + 1000
+				report(t, s, "r9", control.Report{Version: ahead, Digest: routemap.Digest{9}})
+				time.Sleep(time.Minute)
+				state, err := s.RestoreState(t.Context())
+				if err != nil || state.Restored == nil {
+					t.Fatalf("%+v, %v", state, err)
+				}
+				place.Fail(1, mode)
+				if err := s.ConfirmRestore(t.Context(), by, state.Highest.Version, state.Highest.Digest, true); !errors.Is(err, cellway.ErrStoreDown) {
+					t.Fatalf("confirmed: %v", err)
+				}
+				end()
+				s, end = start(t, place)
+				defer end()
+				if state, err = s.RestoreState(t.Context()); err != nil || (state.Restored != nil) != (mode == fault.Lost) {
+					t.Fatalf("%+v, %v", state, err)
+				}
+				if mode == fault.Lost {
+					confirm(t, s)
+				}
+				time.Sleep(time.Minute)
+				report(t, s, "r1", served(lost))
+				if a := alarm(s, control.AlarmUndone); a == nil || !strings.Contains(a.Message, lost.Map.Version().String()) {
+					t.Errorf("%v was lost: %+v", lost.Map.Version(), a)
+				}
+			})
+		})
+	}
 }

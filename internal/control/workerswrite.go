@@ -149,15 +149,18 @@ const (
 // changeWorker changes one worker of a list that is there. edit is given the list,
 // which it may change, and where the worker is in it, or -1.
 func (s *Service) changeWorker(ctx context.Context, call Call, id cellway.CellID, worker, act string, edit func(now *Workers, i int) error) (WorkersChange, error) {
-	if err := validName("worker", worker); err != nil {
-		return WorkersChange{}, err
-	}
 	return s.changeWorkers(ctx, call, id, worker, act, func(old Workers) (Workers, error) {
 		now := old
 		if old.Revision != 0 {
 			now.Workers = slices.Clone(old.Workers)
 		}
-		return now, edit(&now, old.find(worker))
+		i := old.find(worker)
+		if i < 0 {
+			if err := validName("worker", worker); err != nil {
+				return now, err
+			}
+		}
+		return now, edit(&now, i)
 	})
 }
 
@@ -184,7 +187,7 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 		if err != nil {
 			return err
 		}
-		if err := now.validate(); err != nil {
+		if err := now.validate(old); err != nil {
 			return err
 		}
 		theirs := s.served.ahead(id)
@@ -282,11 +285,19 @@ func (w *work) retireWorkers(id cellway.CellID) error {
 // maxSalt is the size in bytes of the longest salt: that of gateways' files.
 const maxSalt = 4096
 
-// validate holds a list to the rules of gateways, and its names to those of
-// records.
-func (l Workers) validate() error {
+// validate holds a list to the rules of gateways, and the names that old lacks to
+// those of records: a worker whose name was taken before there was such a rule does
+// not keep another one from being drained.
+func (l Workers) validate(old Workers) error {
 	what := "cell " + string(l.Cell)
+	was := make(map[string]workers.Worker, len(old.Workers))
+	for _, worker := range old.Workers {
+		was[worker.ID] = worker
+	}
 	for _, worker := range l.Workers {
+		if o, ok := was[worker.ID]; ok && o.Endpoint == worker.Endpoint && o.Zone == worker.Zone {
+			continue
+		}
 		if err := validName(what+": worker", worker.ID); err != nil {
 			return err
 		}
