@@ -59,8 +59,9 @@ type Config struct {
 	IdleTimeout time.Duration
 
 	// Attempts is how many attempts a call has, the first one included. If
-	// zero, 3, but not more than the hand has members, and one more if a member
-	// that was left since it was slow is all that remains. If 1, none is repeated.
+	// zero, 3, but not more than the hand has members, and one more for a member
+	// that was left since it was slow, if those after it bring nothing. If 1, none
+	// is repeated.
 	Attempts int
 
 	// Backoff is the longest wait before the first retry. If zero, 50

@@ -1,6 +1,7 @@
 package hand
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -259,9 +260,13 @@ func (c *Call) acquitted(now int64) {
 // the same member; or why there is none. A retry is paid for here, and begins
 // with Start.
 func (c *Call) Decide(t *Try, now int64) (same bool, wait time.Duration, stop error) {
+	back := -1
+	if c.Begun() >= c.limit {
+		if back = c.mayReturn(t); back < 0 {
+			return false, 0, ErrAttempts
+		}
+	}
 	switch {
-	case c.Begun() >= c.limit && !c.mayReturn(t):
-		return false, 0, ErrAttempts
 	case !c.plan.Kept:
 		return false, 0, ErrNotKept
 	case !c.plan.Idempotent && !t.Unprocessed():
@@ -302,22 +307,27 @@ func (c *Call) Decide(t *Try, now int64) (same bool, wait time.Duration, stop er
 		}
 		c.Spend()
 	}
+	if back >= 0 {
+		c.order.turn(back)
+	}
 	return same, wait, nil
 }
 
-// mayReturn reports whether one attempt more than there are members may go back to
-// one that was left only since it was slow. That was right as long as t could take its
-// place, and t has brought nothing: its member is gone.
-func (c *Call) mayReturn(t *Try) bool {
-	if c.cell.cfg.Attempts != 0 || c.Begun() >= usualAttempts || t.Outcome != Unsent && t.Outcome != Broken {
-		return false
+// mayReturn returns the place of a member that one attempt more than usual may go back
+// to, or -1: one that was left only since it was slow. That was right as long as
+// another one could take its place, and t, the last of those, has brought nothing.
+func (c *Call) mayReturn(t *Try) (at int) {
+	if c.cell.cfg.Attempts != 0 || c.Begun() > c.limit || t.Outcome != Unsent && t.Outcome != Broken {
+		return -1
 	}
 	for i := range c.failed {
 		if f := &c.failed[i]; f.Outcome == Silent && f.Member != t.Member {
-			return true
+			if at = slices.Index(c.order.hand, f.Member); at >= 0 {
+				return at
+			}
 		}
 	}
-	return false
+	return -1
 }
 
 // Over returns what was reserved and not used. Call it when the call has ended.

@@ -12,8 +12,9 @@ import (
 // A Config says how patient the calls to a cell are. The zero Config is usable.
 type Config struct {
 	// Attempts is how many attempts a call has, the first one included. If
-	// zero, 3, but not more than the hand has members, and one more if a member
-	// that was left since it was slow is all that remains. If 1, none is repeated.
+	// zero, 3, but not more than the hand has members, and one more for a member
+	// that was left since it was slow, if those after it bring nothing. If 1, none
+	// is repeated.
 	Attempts int
 
 	// TryTimeout is the least time that an attempt is given, however quick the

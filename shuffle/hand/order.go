@@ -16,6 +16,7 @@ type order struct {
 	tried uint64 // by place in the hand
 	over  uint64 // those passed over, of which nothing was asked since
 	last  int    // the place picked last, -1 for none
+	back  int    // the place to pick next and one, 0 if that is not settled
 }
 
 // set is a set of places in the hand.
@@ -52,6 +53,10 @@ func (o *order) callable() (ok set) {
 // and among them those in a zone that was not tried yet. Those set aside are
 // last. Once all were tried it begins again, not with the one tried last.
 func (o *order) pick(now int64, safe bool) (at int, probe bool) {
+	if o.back > 0 {
+		at, o.back = o.back-1, 0
+		return o.take(at), false
+	}
 	k := len(o.hand)
 	if o.exhausted() {
 		o.tried = 0
@@ -70,11 +75,19 @@ func (o *order) pick(now int64, safe bool) (at int, probe bool) {
 	} else {
 		at = o.next(ok)
 	}
+	return o.take(at), probe
+}
+
+// take notes that at is picked.
+func (o *order) take(at int) int {
 	o.tried |= 1 << at
 	o.over &^= 1 << at
 	o.last = at
-	return at, probe
+	return at
 }
+
+// turn has the next pick be at, whoever's turn it is.
+func (o *order) turn(at int) { o.back = at + 1 }
 
 // other reports whether pick would name a member next that was not passed over and
 // that may does not rule out.

@@ -304,3 +304,42 @@ func TestTimesAreTheCallersOwn(t *testing.T) {
 		}
 	})
 }
+
+// A member that was left since it was slow is asked again when those that were to take
+// its place bring nothing. That is one attempt more, once, unless somebody has said how
+// many there are.
+func TestSlowMemberIsAskedAgainWhenNobodyTakesItsPlace(t *testing.T) {
+	for _, c := range []struct {
+		k, attempts, slow int // slow is the number of the attempt that is left
+		last              Outcome
+		want              int // attempts
+	}{
+		{k: 2, last: Unsent, want: 3},
+		{k: 2, last: Broken, want: 3},
+		{k: 3, last: Unsent, want: 4},
+		{k: 3, slow: 1, last: Unsent, want: 4},
+		{k: 4, last: Unsent, want: 4},
+		{k: 3, last: Unable, want: 3},              // it has answered
+		{k: 3, slow: 2, last: Unsent, want: 3},     // the slow one was the last
+		{k: 3, slow: -1, last: Unsent, want: 3},    // none was
+		{k: 2, attempts: 2, last: Unsent, want: 2}, // and no more
+		{k: 4, attempts: 3, last: Unsent, want: 3},
+	} {
+		table := newTable(c.k, Config{Attempts: c.attempts, Floor: 1000})
+		var left *Member
+		asked, stop := table.play(table.tenant("acme"), Plan{Idempotent: true, Kept: true, Deadline: 1 << 60}, func(t *Try) {
+			if t.Outcome, t.Status = c.last, 0; t.N == c.slow {
+				t.Outcome, left = Silent, t.Member
+			}
+			if t.Outcome == Unable {
+				t.Status = 500
+			}
+		})
+		if len(asked) != c.want || stop != ErrAttempts {
+			t.Errorf("%+v: %d attempts, then %v", c, len(asked), stop)
+		}
+		if usual := min(c.k, 3); len(asked) > usual && asked[usual] != left {
+			t.Errorf("%+v: it went to another member than the slow one", c)
+		}
+	}
+}
