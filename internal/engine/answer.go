@@ -190,7 +190,7 @@ func (t *transfer) failStream(err error, writing bool) {
 		return
 	}
 	if err = fmt.Errorf("read the answer: %w", err); !t.failDeadline(err) {
-		t.fail(cellway.CellProtocol, 502, err)
+		t.fail(cellway.CellProtocol, 502, foreign{err})
 	}
 }
 

@@ -95,6 +95,9 @@ func (b *bridge) serve(ctx context.Context) {
 	defer b.cancel()
 	defer b.conn.Close()
 	if err := b.forward(ctx); err != nil {
+		if _, ok := errors.AsType[*connectError](err); !ok {
+			err = foreign{err}
+		}
 		b.failed.Store(&err)
 	}
 }

@@ -303,3 +303,34 @@ func TestPeerNameErrorsNameTheMend(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// That nothing ran is believed of a connection of HTTP/2 only before its first answer,
+// whatever alert ends it.
+func TestAlertAfterAnAnswerIsNoRefusedHandshake(t *testing.T) {
+	alert := &net.OpError{Op: "remote error", Err: tls.AlertError(42)} // bad_certificate
+	for _, c := range []struct {
+		name                   string
+		reused, shared, before bool
+		heard                  bool
+		err                    error
+		want                   bool
+	}{
+		{"a new one", false, false, false, false, alert, true},
+		{"a new one that ended otherwise", false, false, false, false, io.EOF, true},
+		{"one that has begun to answer", false, false, false, true, alert, false},
+		{"a used one of HTTP/1", true, false, false, false, alert, false},
+		{"one that others use, too", true, true, false, false, alert, true},
+		{"one that others use, which ended otherwise", true, true, false, false, io.EOF, false},
+		{"one that has answered others", true, true, true, false, alert, false},
+	} {
+		tr := &transfer{reused: c.reused}
+		tr.heard.Store(c.heard)
+		if c.shared {
+			tr.shared = &cellConn{}
+			tr.shared.answered.Store(c.before)
+		}
+		if got := tr.broughtNothing(c.err); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

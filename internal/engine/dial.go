@@ -142,7 +142,8 @@ type cellConn struct {
 	start atomic.Int64 // sent when the HTTP/1 request under way began; -1: none
 	cut   atomic.Bool  // the cell takes nothing more
 
-	shaken atomic.Bool // it carries TLS, the handshake of which is over on this side
+	shaken   atomic.Bool // it carries TLS, the handshake of which is over on this side
+	answered atomic.Bool // it carries many requests, and one has had its answer
 }
 
 // newCellConn returns c as a connection to e that reserve has counted.
@@ -226,7 +227,8 @@ func (e streamError) Error() string {
 }
 
 // endsStream reports whether err is of one stream of HTTP/2 alone, whose connection
-// goes on: then the cell has had the request, and wants no more of it.
+// goes on: then the cell has had the request, and wants no more of it; or has refused it
+// unread (REFUSED_STREAM), and package http has sent it again by itself, as far as it may.
 func endsStream(err error) bool {
 	_, ok := errors.AsType[streamError](err)
 	return ok

@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -438,6 +439,54 @@ func TestMalformedAnswersAreProtocolErrors(t *testing.T) {
 
 // What is wrong with the client's body is the client's fault, and its answer
 // says so.
+// What is wrong with an answer is told without what stands in it.
+func TestErrorsQuoteNoAnswers(t *testing.T) {
+	for _, answer := range []string{
+		"HTTP/1.1 200 OK\r\nSet-Cookie secret\r\n\r\n",
+		"HTTP/1.1 secret OK\r\n\r\n",
+		"secret secret\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: secret\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nSet-Cookie: \x01secret\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: secret\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nsecret\r\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, new(memnet.Net), Config{})
+			r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
+				readHead(bufio.NewReader(c))
+				io.WriteString(c, answer)
+			}))
+			for _, http2 := range []bool{false, true} {
+				resp, err := r.client(http2).Get(r.url("/"))
+				if err == nil {
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+				synctest.Wait()
+				if rep := r.last(); rep.Code != cellway.CellProtocol || rep.Err == nil || strings.Contains(rep.Err.Error(), "secret") {
+					t.Errorf("%q, HTTP/2 %v: %s, %v", answer, http2, rep.Code, rep.Err)
+				}
+			}
+		})
+	}
+}
+
+func TestForeignErrorsLeaveOutWhatTheyQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                    "",
+		"EOF":                 "EOF",
+		`bad "a\"b" and "c"`:  `bad "..." and "..."`,
+		`bad "never ends \`:   `bad "..."`,
+		`bad "é\n" here: é`:   `bad "..." here: é`,
+		`"" nothing was said`: `"..." nothing was said`,
+	} {
+		err := errors.New(text)
+		if got := (foreign{err}); got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
 func TestBodiesAtFault(t *testing.T) {
 	for name, tt := range map[string]struct {
 		send   string

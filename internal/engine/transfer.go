@@ -76,6 +76,7 @@ type transfer struct {
 	mu     sync.Mutex
 	endp   *endpoint
 	conn   *cellConn // of the last attempt, if it is HTTP/1
+	shared *cellConn // of the last attempt, if it is HTTP/2
 	secure *tls.Conn // of the last attempt, if it is over TLS
 	reused bool
 	bodies []*sentBody
@@ -246,7 +247,7 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.tried = time.Now()
 	e.enter()
 	t.mu.Lock()
-	t.endp, t.conn, t.secure, t.reused = e, nil, nil, false
+	t.endp, t.conn, t.shared, t.secure, t.reused = e, nil, nil, nil, false
 	t.mu.Unlock()
 	t.watch.enter(connecting)
 	tr := e.plain
@@ -262,9 +263,7 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 		defer t.mu.Unlock()
 		if _, ok := errors.AsType[*connectError](err); ok && t.sentOnce() {
 			err = errOnce // net/http has tried to connect once more
-		} else if last := lastWord(t.secure, err); !t.heard.Load() && (!t.reused || t.conn == nil && refusesCertificate(last)) {
-			// Over HTTP/2 others may be the first to use a connection whose
-			// handshake the cell has yet to refuse.
+		} else if last := lastWord(t.secure, err); t.broughtNothing(last) {
 			err = e.unshaken(last, t.conn != nil && t.conn.untouched())
 		}
 		return nil, err
@@ -327,10 +326,10 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.watch.enter(awaiting)
-			c := cellConnOf(i.Conn)
+			c, shared := cellConnOf(i.Conn), (*cellConn)(nil)
 			tc, secure := i.Conn.(*tls.Conn)
 			if secure && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
-				c = nil // it carries other requests too
+				c, shared = nil, c // it carries other requests too
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()
@@ -340,20 +339,34 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 				t.cancel(errOnce)
 				return
 			}
-			t.conn, t.secure, t.reused = c, tc, madeBefore(i, t.tried)
+			t.conn, t.shared, t.secure, t.reused = c, shared, tc, madeBefore(i, t.tried)
 			if c != nil {
 				c.begin()
 			}
 		},
-		GotFirstResponseByte: func() { t.heard.Store(true) },
-		Got100Continue:       func() { t.asked.Store(true) },
-		Got1xxResponse:       t.forwardInterim,
+		GotFirstResponseByte: func() {
+			t.heard.Store(true)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.shared != nil {
+				t.shared.answered.Store(true)
+			}
+		},
+		Got100Continue: func() { t.asked.Store(true) },
+		Got1xxResponse: t.forwardInterim,
 	}
 }
 
 // sentOnce reports whether some of the request was sent, so that none of it may
 // be sent again. The caller holds the mutex.
 func (t *transfer) sentOnce() bool { return t.o.Once && t.conn != nil && !t.conn.untouched() }
+
+// broughtNothing reports whether err may be the end of a handshake: over the connection
+// of the last attempt no answer has come. Over HTTP/2 others may be the first to use
+// one whose handshake the cell has yet to refuse.
+func (t *transfer) broughtNothing(err error) bool {
+	return !t.heard.Load() && (!t.reused || t.shared != nil && !t.shared.answered.Load() && refusesCertificate(err))
+}
 
 // foundClosed reports whether that is how it looks that the cell had closed the used
 // connection of the last attempt, which err has ended: nothing was sent over it. Over
@@ -413,7 +426,7 @@ func (t *transfer) failReach(err error) {
 			return
 		}
 		if !t.failDeadline(err) {
-			t.fail(cellway.CellProtocol, 502, err)
+			t.fail(cellway.CellProtocol, 502, foreign{err})
 		}
 	}
 }
