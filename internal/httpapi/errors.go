@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/shell"
 	"github.com/cellway/cellway/routemap"
 )
@@ -114,5 +116,5 @@ func writeJSON(w http.ResponseWriter, log *slog.Logger, media string, status int
 	}
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
-	w.Write(append(body, '\n')) // the client is gone if this fails
+	io.WriteString(w, plaintext.EscapeJSON(string(body))+"\n") // the client is gone if this fails
 }

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
+
+	"github.com/cellway/cellway/internal/plaintext"
 )
 
 // An AdminConfig says what an admin listener answers.
@@ -51,13 +55,17 @@ func Plain(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text + "\n")) // the asker may be gone
 }
 
-// JSON answers with v for people: indented.
+// JSON answers with v for people: indented, and with characters that deceive a reader
+// escaped.
 func JSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	enc := json.NewEncoder(w)
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // the asker may be gone
+	if enc.Encode(v) == nil { // what can't be written is a fault of ours that a test finds
+		_, _ = io.WriteString(w, plaintext.EscapeJSON(b.String())) // the asker may be gone
+	}
 }
 
 // ServeAdmin serves h on l as one of the stages. If it ends before it is
