@@ -132,9 +132,9 @@ type Config struct {
 	ExplainHeaders bool
 
 	// AccessLog gets a line for each request, an object of JSON; several in one
-	// write, a few milliseconds after the first of them. It never makes a request
-	// wait: what can't be written in time is dropped and counted. If nil, there is
-	// no access log.
+	// write, a few milliseconds after the first of them. One goroutine writes to it,
+	// and the bytes are used again. It never makes a request wait: what can't be
+	// written in time is dropped and counted. If nil, there is no access log.
 	AccessLog io.Writer
 
 	// AccessSample is the share, 0 to 1, of the requests that went well that

@@ -31,6 +31,7 @@ func (gw *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (gw *Gateway) Refuse(w http.ResponseWriter, r *http.Request, code cellway.Code, detail string) {
 	x := &exchange{gw: gw}
 	x.ofServed(w, r)
+	x.method, x.host, x.path = "", "", ""
 	x.answer(code, detail)
 	x.count()
 }
@@ -60,6 +61,7 @@ func (h callHandler) ServeCall(c *engine.Call) {
 // RefuseCall answers a call that has no head.
 func (h callHandler) RefuseCall(c *engine.Call, r engine.Reason) {
 	x := h.exchangeOf(c)
+	x.method, x.host, x.path = "", "", ""
 	x.answer(r.Code(), r.Detail())
 	x.count()
 	x.forget()

@@ -29,7 +29,7 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // front of the router.
 func (rt *Router) Refuse(w http.ResponseWriter, r *http.Request, code cellway.Code, detail string) {
 	x := rt.exchangeOf(w, r)
-	x.st = nil
+	x.st, x.head = nil, unread
 	x.answer(code, detail)
 	x.count()
 }
@@ -41,6 +41,9 @@ func (rt *Router) exchangeOf(w http.ResponseWriter, r *http.Request) *exchange {
 	x.head = HeadOf(r)
 	return x
 }
+
+// unread is the head of a request of which nobody knows how to read it.
+var unread = Head{Fields: noFields{}}
 
 // A callHandler has a Router serve calls.
 type callHandler struct{ rt *Router }
@@ -105,7 +108,7 @@ func (h callHandler) DropCall(c *engine.Call) {
 // RefuseCall answers a call that has no head.
 func (h callHandler) RefuseCall(c *engine.Call, r engine.Reason) {
 	x := h.exchangeOf(c)
-	x.st = nil
+	x.st, x.head = nil, unread
 	x.answer(r.Code(), r.Detail())
 	x.count()
 	x.forget()

@@ -43,6 +43,7 @@ func metrics() []telemetry.Metric {
 		gauge("in_flight", "Requests served now, tunnels excepted."),
 		gauge("tunnels", "Upgraded connections now."),
 		counter("access_log_dropped_total", "Lines of the access log that could not be written, or not in time."),
+		gauge("access_log_failing", "1 while lines of the access log are lost, or go to a file that was moved away: its disk is full, its folder gone, or its reader stuck."),
 		counter("log_dropped_total", "Lines of the log that could not be written, or not in time."),
 
 		// Retries.
@@ -120,6 +121,7 @@ func (d *daemon) requestFigures(f *telemetry.Figures, st gateway.Stats) {
 	f.Set("cellway_gateway_in_flight", float64(st.InFlight))
 	f.Set("cellway_gateway_tunnels", float64(st.Tunnels))
 	f.Count("cellway_gateway_access_log_dropped_total", st.AccessLogDropped)
+	f.Bool("cellway_gateway_access_log_failing", d.access.Failing())
 	if d.lines != nil {
 		f.Count("cellway_gateway_log_dropped_total", d.lines.Dropped())
 	}

@@ -22,6 +22,7 @@ type Writer struct {
 	loss   func(w io.Writer, lost uint64)
 	losing func(why error)
 	gather time.Duration
+	piece  int // bytes of whole lines in one write; 0: any number
 
 	dropped atomic.Uint64
 
@@ -68,6 +69,38 @@ func (l *Writer) Gather(wait time.Duration) { l.gather = wait }
 // that is lost after it. It is called by whoever writes a line, so it must not
 // wait, and not write to l. Call it before the first line.
 func (l *Writer) OnLosing(f func(why error)) { l.losing = f }
+
+// pipeBuf is how much a pipe takes at once, beside what others write to it (POSIX,
+// PIPE_BUF; this is Linux's, and more than others promise).
+const pipeBuf = 4096
+
+// ForPipe has lines written in pieces that a pipe takes whole, so that others' lines
+// stand between them and never within one that is shorter. Call it before the first
+// line.
+func (l *Writer) ForPipe() { l.piece = pipeBuf }
+
+// write writes whole lines, and returns how many bytes were taken.
+func (l *Writer) write(lines []byte) (n int, err error) {
+	if l.piece == 0 {
+		return l.w.Write(lines)
+	}
+	for n < len(lines) && err == nil {
+		end := min(n+l.piece, len(lines))
+		if at := bytes.LastIndexByte(lines[n:end], '\n'); at >= 0 {
+			end = n + at + 1
+		} else if at = bytes.IndexByte(lines[end:], '\n'); at >= 0 {
+			end += at + 1
+		} else {
+			end = len(lines)
+		}
+		var took int
+		took, err = l.w.Write(lines[n:end])
+		if n += max(0, took); err == nil && n < end {
+			err = io.ErrShortWrite
+		}
+	}
+	return n, err
+}
 
 // errTooSlow is why lines are lost that nobody has refused.
 var errTooSlow = errors.New("whoever reads it is too slow, or stuck")
@@ -177,7 +210,7 @@ func (l *Writer) drain(done chan struct{}) {
 		}
 		if !l.torn {
 			var n int
-			n, err = l.w.Write(batch)
+			n, err = l.write(batch)
 			if n = max(0, n); n < len(batch) {
 				l.lost(batch[n:], err)
 				l.torn = n > 0 && batch[n-1] != '\n'

@@ -264,3 +264,43 @@ func TestANilWriterTakesNothing(t *testing.T) {
 		t.Error("it has lost lines")
 	}
 }
+
+// Two logs that share a pipe tear none of each other's lines.
+func TestLinesForAPipeAreWrittenInWholePieces(t *testing.T) {
+	long := strings.Repeat("x", 2*pipeBuf) + "\n"
+	for name, all := range map[string]string{
+		"short ones":           strings.Repeat("a line of some length\n", 1000),
+		"one of a whole piece": strings.Repeat(strings.Repeat("y", pipeBuf-1)+"\n", 3),
+		"long ones":            "short\n" + long + "short\n" + long + long + "short\n",
+		"one without an end":   "short\n" + strings.Repeat("z", 3*pipeBuf),
+	} {
+		var pieces []string
+		l := NewWriter(writerFunc(func(b []byte) (int, error) {
+			pieces = append(pieces, string(b))
+			return len(b), nil
+		}), nil)
+		l.ForPipe()
+		io.WriteString(l, all)
+		l.Flush(time.Minute)
+		if strings.Join(pieces, "") != all {
+			t.Errorf("%s: not what was written", name)
+		}
+		for i, p := range pieces {
+			if i < len(pieces)-1 && !strings.HasSuffix(p, "\n") || len(p) > pipeBuf && strings.Count(p, "\n") > 1 {
+				t.Errorf("%s: a piece of %d bytes with %d ends of lines", name, len(p), strings.Count(p, "\n"))
+			}
+		}
+	}
+	r := &reader{room: pipeBuf + 10} // it is full within a piece
+	l := NewWriter(r, nil)
+	l.ForPipe()
+	io.WriteString(l, strings.Repeat("a line of some length\n", 1000))
+	l.Flush(time.Minute)
+	if n := uint64(strings.Count(r.text(), "\n")); n == 0 || n+l.Dropped() < 1000 || n+l.Dropped() > 1001 {
+		t.Errorf("%d lines written, %d dropped of 1000", n, l.Dropped())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

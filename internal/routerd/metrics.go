@@ -60,7 +60,7 @@ func metrics() []telemetry.Metric {
 		gauge("in_flight", "Requests served now, tunnels excepted."),
 		gauge("tunnels", "Upgraded connections now."),
 		counter("access_log_dropped_total", "Lines of the access log that could not be written, or not in time."),
-		gauge("access_log_failing", "1 while lines of the access log are lost: its disk is full, or its reader stuck or gone."),
+		gauge("access_log_failing", "1 while lines of the access log are lost, or go to a file that was moved away: its disk is full, its folder gone, or its reader stuck."),
 		counter("log_dropped_total", "Lines of the log that could not be written, or not in time."),
 
 		// Cells.

@@ -35,6 +35,9 @@ func (s *Stages) OpenAccessLog(path string, stdout io.Writer, log *slog.Logger) 
 		log.Warn("lines of the access log lost: they could not be written", "count", lost)
 	})
 	a.lines.Gather(lines.Moment)
+	if !isRegular(w) {
+		a.lines.ForPipe()
+	}
 	// While it lasts, nothing else says that requests leave no trace.
 	a.lines.OnLosing(func(why error) {
 		log.Error("access log not written; its lines are lost until it can be", "error", why)
@@ -51,11 +54,13 @@ func (a *AccessLog) Lines() io.Writer {
 	return a.lines
 }
 
-// Failing reports whether lines are lost now.
-func (a *AccessLog) Failing() bool { return a != nil && a.lines.Failing() }
+// Failing reports whether lines are lost now, or go to a file that was moved away.
+func (a *AccessLog) Failing() bool {
+	return a != nil && (a.lines.Failing() || a.file != nil && a.file.Stale())
+}
 
 // Reopen opens the file again, if it is one. If that fails, the old file stays
-// in use.
+// in use until it can be.
 func (a *AccessLog) Reopen() error {
 	if a == nil || a.file == nil {
 		return nil

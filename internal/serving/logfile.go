@@ -3,23 +3,31 @@ package serving
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/regular"
 )
 
 // A LogFile is a file that is written to at its end and can be opened again,
-// when whoever rotates logs has moved it away.
+// when whoever rotates logs has moved it away. Where that fails, it is tried again
+// as long as something is written.
 type LogFile struct {
 	path string
 
-	mu sync.Mutex
-	f  *os.File
+	mu    sync.Mutex
+	f     *os.File
+	stale bool      // to open it again has failed last
+	tried time.Time // when that was
 }
+
+// reopenEvery is how often it is tried again.
+const reopenEvery = time.Second
 
 // OpenLogFile opens the file at path, or makes it.
 func OpenLogFile(path string) (*LogFile, error) {
@@ -51,17 +59,16 @@ func CheckLogFile(path string) error {
 	return f.Close()
 }
 
-// Reopen opens the path again. If that fails, the old file stays in use. A pipe
-// without a reader is an error: to wait for one may take for ever.
+// Reopen opens the path again. If that fails, the old file stays in use until it can
+// be. A pipe without a reader is an error: to wait for one may take for ever.
 func (l *LogFile) Reopen() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|regular.DontWait, 0o640)
-	if errors.Is(err, syscall.ENXIO) {
-		return fmt.Errorf("nobody reads the pipe %s; start its reader first: %w", l.path, cellway.ErrInvalid)
-	}
+	f, err := l.open()
+	l.mu.Lock()
+	l.stale, l.tried = err != nil, time.Now()
 	if err != nil {
+		l.mu.Unlock()
 		return err
 	}
-	l.mu.Lock()
 	old := l.f
 	l.f = f
 	l.mu.Unlock()
@@ -71,13 +78,60 @@ func (l *LogFile) Reopen() error {
 	return nil
 }
 
-// Write appends b. One that waits for a pipe's reader holds nobody up: Close ends
-// it.
-func (l *LogFile) Write(b []byte) (int, error) {
+func (l *LogFile) open() (*os.File, error) {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|regular.DontWait, 0o640)
+	if errors.Is(err, syscall.ENXIO) {
+		return nil, fmt.Errorf("nobody reads the pipe %s; start its reader first: %w", l.path, cellway.ErrInvalid)
+	}
+	return f, err
+}
+
+// Stale reports whether what is written goes to an old file, as the path can't be
+// opened again.
+func (l *LogFile) Stale() bool {
 	l.mu.Lock()
-	f := l.f
-	l.mu.Unlock()
-	return f.Write(b)
+	defer l.mu.Unlock()
+	return l.stale
+}
+
+// isRegular reports whether w is a file on a disk, which nobody else writes to.
+func isRegular(w io.Writer) bool {
+	if l, ok := w.(*LogFile); ok {
+		w, _ = l.current()
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+// current returns the file in use, and whether it is time to try to open it again.
+func (l *LogFile) current() (f *os.File, again bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.f, l.stale && time.Since(l.tried) >= reopenEvery
+}
+
+// Write appends b. One that waits for a pipe's reader holds nobody up: Close ends
+// it. What is written while the file is opened again goes to one or the other, whole.
+func (l *LogFile) Write(b []byte) (n int, err error) {
+	f, again := l.current()
+	if again {
+		_ = l.Reopen() // it is tried again, and Stale tells
+		f, _ = l.current()
+	}
+	for {
+		var took int
+		took, err = f.Write(b[n:])
+		n += max(0, took)
+		now, _ := l.current()
+		if !errors.Is(err, os.ErrClosed) || now == f {
+			return n, err
+		}
+		f = now
+	}
 }
 
 // Close closes the file.

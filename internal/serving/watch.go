@@ -65,7 +65,7 @@ func WatchFiles(ctx context.Context, signals <-chan os.Signal, access *AccessLog
 				}
 			}
 			if err := access.Reopen(); err != nil {
-				log.Error("access log not opened again; the old file stays", "error", err)
+				log.Error("access log not opened again; its lines go on to the old file, and it is tried again each second", "error", err)
 			}
 			log.Info("told to read files again")
 		}
