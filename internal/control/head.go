@@ -49,11 +49,11 @@ type HighestVersion struct {
 	Router  string          `json:"router,omitempty"` // who has it: a router, or a place that maps are written to
 }
 
-// raise starts a new incarnation, above seen and all that h has used, and one that
-// no other store has had at the place of st.
-func (h *headRecord) raise(ctx context.Context, st Store, seen uint32, now time.Time) error {
+// raise starts a new incarnation, above seen and all that h has used by step and one at
+// least, and one that no other store has had at the place of st.
+func (h *headRecord) raise(ctx context.Context, st Store, seen, step uint32, now time.Time) error {
 	seen = max(seen, h.Incarnation, h.Highest.Version.Incarnation(), h.NextEpoch.Incarnation())
-	next := max(seen+1, minutesSince2025(now))
+	next := max(seen+1, minutesSince2025(now)) + step
 	if drawn, ok := st.(store.Incarnations); ok {
 		var err error
 		if next, err = drawn.NewIncarnation(ctx, next); err != nil {

@@ -64,7 +64,7 @@ func (s *Service) found(ctx context.Context) error {
 			return err
 		}
 		var h headRecord
-		if err := h.raise(ctx, s.store, 0, time.Now()); err != nil {
+		if err := h.raise(ctx, s.store, 0, 0, time.Now()); err != nil {
 			return err
 		}
 		_, err = put(tx, kindHead, only, 0, h)
@@ -170,7 +170,7 @@ func (s *Service) lose(ctx context.Context, why error) error {
 		}
 		now := time.Now().UTC()
 		h.halt(now, p.Version, "an earlier state", why.Error())
-		if err := h.raise(ctx, s.store, 0, now); err != nil {
+		if err := h.raise(ctx, s.store, 0, 0, now); err != nil {
 			return err
 		}
 		h.Restored.Incarnation = h.Incarnation

@@ -62,7 +62,7 @@ func MarkRestored(ctx context.Context, st Store, from, who string) error {
 		h.halt(now, p.Version, from, "")
 		// The place of the store gives no incarnation twice. The same backup may have
 		// been restored elsewhere at the same minute.
-		if err := h.raise(ctx, st, max(h.Incarnation, minutesSince2025(now))+rand.Uint32N(restoreStep), now); err != nil {
+		if err := h.raise(ctx, st, h.Incarnation, rand.Uint32N(restoreStep), now); err != nil {
 			return err
 		}
 		h.Restored.Incarnation = h.Incarnation
@@ -156,7 +156,7 @@ func (s *Service) ConfirmRestore(ctx context.Context, call Call, version cellway
 		// was lost may have drawn some, and no key's may fall.
 		w.head.Restored, w.aside, w.hurry, w.confirmed = nil, true, true, true
 		// Whatever somebody has of the incarnations until now, that is settled.
-		if err := w.head.raise(ctx, s.store, st.Highest.Version.Incarnation(), w.now); err != nil {
+		if err := w.head.raise(ctx, s.store, st.Highest.Version.Incarnation(), 0, w.now); err != nil {
 			return err
 		}
 		w.head.lose(loss{At: w.now, Unknown: st.Restored.unknown(w.head), Undone: w.head.Undone})
