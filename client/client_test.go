@@ -128,7 +128,7 @@ func TestOnlyWhatCanDoNoHarmIsRepeated(t *testing.T) {
 	down := says(503, api.Problem{Code: api.CodeStoreDown, Status: 503})
 	notReady := says(503, api.Problem{Code: api.CodeNotReady, Status: 503})
 	cell := says(200, api.CellChange{Cell: api.Cell{ID: "cell-001", Revision: 8}})
-	page := says(200, api.Fleet{Revision: 3})
+	page := says(200, api.Fleet{FleetSettings: api.FleetSettings{Name: "shop", Mapping: "full"}, Revision: 3})
 	get := func(c *client.Client) error { _, err := c.Fleet(context.Background()); return err }
 	put := func(c *client.Client) error {
 		_, err := c.PutCell(context.Background(), "cell-001", api.CellSettings{}, client.Write{Revision: 7})
@@ -158,7 +158,7 @@ func TestOnlyWhatCanDoNoHarmIsRepeated(t *testing.T) {
 		"a write that was refused is not":           {put, steps{down}, cellway.ErrStoreDown},
 		"a write whose store failed may have taken": {put, steps{down}, client.ErrUnanswered},
 		"an act that went out is not":               {drain, steps{breaks}, client.ErrUnanswered},
-		"a creation with a key is":                  {create, steps{breaks, down, says(201, api.TenantChange{})}, nil},
+		"a creation with a key is":                  {create, steps{breaks, down, says(201, api.TenantChange{Tenant: api.Tenant{ID: "acme", Cell: "cell-001", Revision: 1}})}, nil},
 		"a creation whose answers get lost is told": {create, steps{breaks, breaks, breaks}, client.ErrUnanswered},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestUpdatesStartAgainWhenSomebodyWasFaster(t *testing.T) {
 		}
 		var in api.CellSettings
 		json.NewDecoder(r.Body).Decode(&in)
-		answer(w, 200, api.CellChange{Cell: api.Cell{CellSettings: in, Revision: revision + 1}})
+		answer(w, 200, api.CellChange{Cell: api.Cell{ID: "cell-001", CellSettings: in, Revision: revision + 1}})
 	})
 	edits := 0
 	out, err := c.UpdateCell(t.Context(), "cell-001", func(s *api.CellSettings) error { edits++; s.Title += "!"; return nil }, client.Write{})
@@ -320,7 +320,11 @@ func TestATokenThatWasChangedIsReadAgain(t *testing.T) {
 			answer(w, 401, api.Problem{Code: api.CodeUnauthenticated, Status: 401})
 			return
 		}
-		answer(w, 200, api.Fleet{})
+		if r.Method == http.MethodPut {
+			answer(w, 200, api.CellChange{Cell: api.Cell{ID: "cell-001", Revision: 1}})
+			return
+		}
+		answer(w, 200, api.Fleet{FleetSettings: api.FleetSettings{Name: "shop", Mapping: "full"}, Revision: 1})
 	}))
 	defer s.Close()
 	c, err := client.New(client.Config{URL: s.URL, TokenFile: file})
@@ -376,6 +380,7 @@ func TestNoAnswerIsAnErrorInTimeAndWaitingOnPurposeIsNot(t *testing.T) {
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/map/manifest" {
 				time.Sleep(50 * time.Second)
+				w.Header().Set("X-Request-Id", "r1")
 				w.WriteHeader(http.StatusNoContent)
 				return
 			}

@@ -25,7 +25,9 @@ var ErrUnreachable = errors.New("can't reach the control plane")
 var ErrUnauthenticated = errors.New("not authenticated")
 
 // ErrForeign is the error of an answer that no control plane gives: a router, a
-// cell or another program listens at that address.
+// cell or another program listens at that address. It may be a success that lacks
+// what every answer of its kind has, as the revision of a record; of a write
+// that was answered so, [ErrUnanswered] is true as well.
 var ErrForeign = errors.New("not a control plane")
 
 // An Error is an answer that is not a success. It unwraps to the sentinel that

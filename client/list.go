@@ -20,7 +20,7 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values) 
 		maps.Copy(q, query)
 		for {
 			var page api.Page[T]
-			if err := c.get(ctx, path, q, &page); err != nil {
+			if err := c.get(ctx, path, q, pageOf{&page, new(T)}); err != nil {
 				var none T
 				yield(none, err)
 				return

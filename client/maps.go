@@ -61,11 +61,15 @@ func (c *Client) Version(ctx context.Context, v cellway.Version) (routemap.Versi
 	if v != 0 {
 		name = v.String()
 	}
-	resp, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/map/versions/" + name, accept: api.ArchiveType, stream: true})
+	r := request{method: http.MethodGet, path: "/v1/map/versions/" + name, accept: api.ArchiveType, stream: true}
+	resp, err := c.do(ctx, r)
 	if err != nil {
 		return routemap.Version{}, err
 	}
 	defer drop(resp.Body)
+	if err := c.ofMedia(r, resp); err != nil {
+		return routemap.Version{}, err
+	}
 	return routemap.ReadArchive(resp.Body)
 }
 
@@ -110,7 +114,12 @@ func (c *Client) bytes(ctx context.Context, r request, most int64) ([]byte, erro
 	}
 	defer drop(resp.Body)
 	if resp.StatusCode == http.StatusNoContent {
-		return nil, nil
+		return nil, c.bare(r, resp)
+	}
+	if r.accept != api.PartType { // a part is known by its digest
+		if err := c.ofMedia(r, resp); err != nil {
+			return nil, err
+		}
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {

@@ -13,7 +13,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,20 +138,23 @@ func (c *Client) call(ctx context.Context, r request) error {
 		return err
 	}
 	defer drop(resp.Body)
-	if r.out == nil || resp.StatusCode == http.StatusNoContent {
+	if r.out == nil {
+		return c.bare(r, resp)
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil {
+		err = decode(raw, r.out)
+	}
+	why, odd := errors.AsType[strange](err)
+	switch {
+	case err == nil:
 		return nil
+	case odd:
+		return c.foreign(r, resp, why, raw)
+	case ctx.Err() != nil:
+		return r.cut(ctx, true)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(r.out); err != nil {
-		if ctx.Err() != nil {
-			return r.cut(ctx, true)
-		}
-		_, odd := errors.AsType[*json.SyntaxError](err)
-		if media := resp.Header.Get("Content-Type"); odd && !strings.HasPrefix(media, "application/json") {
-			return r.lost(fmt.Errorf("%s is %w: it answers %s %s with %s", c.URL(), ErrForeign, r.method, r.path, media))
-		}
-		return fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, r.lost(err))
-	}
-	return nil
+	return fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, r.lost(err))
 }
 
 // cut is the error of a request that its caller ended. sent reports whether it

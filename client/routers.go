@@ -64,7 +64,7 @@ func (c *Client) Journal(ctx context.Context, f JournalFilter) iter.Seq2[api.Jou
 func (c *Client) Alarms(ctx context.Context) iter.Seq2[api.Alarm, error] {
 	return func(yield func(api.Alarm, error) bool) {
 		var page api.Page[api.Alarm]
-		if err := c.get(ctx, "/v1/alarms", nil, &page); err != nil {
+		if err := c.get(ctx, "/v1/alarms", nil, pageOf{&page, new(api.Alarm)}); err != nil {
 			yield(api.Alarm{}, err)
 			return
 		}
@@ -93,11 +93,15 @@ func (c *Client) DeleteToken(ctx context.Context, id string, w Write) error {
 
 // Backup writes a consistent copy of the store to w.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
-	resp, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/backup", accept: "application/octet-stream", stream: true})
+	r := request{method: http.MethodGet, path: "/v1/backup", accept: "application/octet-stream", stream: true}
+	resp, err := c.do(ctx, r)
 	if err != nil {
 		return 0, err
 	}
 	defer drop(resp.Body)
+	if err := c.ofMedia(r, resp); err != nil {
+		return 0, err
+	}
 	n, err := io.Copy(w, resp.Body)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -51,7 +51,7 @@ func TestWritesOfWorkersSayHowTheyAreMeant(t *testing.T) {
 	var got string
 	c := dial(t, func(w http.ResponseWriter, r *http.Request) {
 		got = r.Method + " " + r.URL.EscapedPath() + "?" + r.URL.RawQuery + " " + r.Header.Get("If-Match") + r.Header.Get("If-None-Match")
-		answer(w, 200, api.CellWorkersChange{})
+		answer(w, 200, api.CellWorkersChange{CellWorkers: api.CellWorkers{Cell: "cell-001", Workers: []api.Worker{}, Revision: 4}})
 	})
 	ctx, cell := t.Context(), cellway.CellID("cell-001")
 	at := client.Write{Revision: 3, Reason: "why", DryRun: true, Wait: time.Minute}

@@ -82,8 +82,8 @@ type kind struct {
 // kinds are looked through from the first on.
 func kinds() []kind {
 	return []kind{
-		{client.ErrUnanswered, exitFailed, "unanswered"},
 		{client.ErrForeign, exitUnavailable, "foreign"},
+		{client.ErrUnanswered, exitFailed, "unanswered"},
 		{errBehind, exitBehind, "behind"},
 		{errAsked, exitRefused, "unconfirmed"},
 		{errState, exitRefused, api.CodeConflict},

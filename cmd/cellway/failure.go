@@ -115,10 +115,10 @@ func (a *app) mends(err error) (out []string) {
 		if conn, err := a.resolve(); err == nil && conn.unread != nil {
 			out = append(out, fmt.Sprintf("the contexts were left aside: %v", conn.unread))
 		}
-	case errors.Is(err, client.ErrUnanswered):
-		out = append(out, "it may have been done all the same: look before you repeat the command")
 	case errors.Is(err, client.ErrForeign):
 		from("give the address of a control plane, as in --url http://127.0.0.1:7700; ")
+	case errors.Is(err, client.ErrUnanswered):
+		out = append(out, "it may have been done all the same: look before you repeat the command")
 	case errors.Is(err, fs.ErrExist):
 		out = append(out, "no file is overwritten: name another one, or remove that one")
 	case len(out) == 0 && errors.Is(err, cellway.ErrNeedsMove):

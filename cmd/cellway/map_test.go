@@ -13,7 +13,7 @@ func TestVersionsWithoutADigestAreListed(t *testing.T) {
 	t.Setenv("CELLWAY_CONFIG", t.TempDir()+"/contexts.yaml")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		w.Write([]byte(`{"items": [{"version": "1.2"}, {"version": "1.1", "base_digest": "abc"}]}`))
+		w.Write([]byte(`{"items": [{"version": "1.2", "digest": "", "parent": "1.1"}, {"version": "1.1", "base_digest": "abc"}]}`))
 	}))
 	defer s.Close()
 	var stdout, stderr bytes.Buffer

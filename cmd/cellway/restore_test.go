@@ -22,6 +22,7 @@ type plane struct {
 
 func (p *plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Request-Id", "r1")
 	switch r.URL.Path {
 	case "/v1/map":
 		json.NewEncoder(w).Encode(p.status[0])
