@@ -2,10 +2,12 @@ package engine
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,6 +86,50 @@ func TestPatience(t *testing.T) {
 	if s := r.pools.Cell("cell-a").Stats(); s.Breaker != Closed || s.Endpoints[0].State != Closed {
 		t.Errorf("the cell is left alone: %+v", s)
 	}
+}
+
+// A flipper is a Patience that gives up each time.
+type flipper time.Duration
+
+func (p flipper) Limit() time.Duration { return time.Duration(p) }
+func (p flipper) GiveUp() bool         { return true }
+
+// Answers that come just as they are given up are the client's or nobody's: never the
+// next request's, never in part.
+func TestAnswersComeAsTheyAreGivenUp(t *testing.T) {
+	r := newRig(t, nil, Config{})
+	var n atomic.Int64
+	r.use(r.cell("", func(w http.ResponseWriter, req *http.Request) {
+		select { // a slow cell, now and then
+		case <-time.After(time.Duration(n.Add(1)%40) * time.Millisecond):
+		case <-req.Context().Done():
+		}
+		io.WriteString(w, req.URL.Path)
+	}))
+	r.options = func(*http.Request) Options { return Options{Patience: flipper(20 * time.Millisecond), Once: true} }
+	var all sync.WaitGroup
+	var left, answered atomic.Int64
+	for i := range 16 {
+		c := r.client(false)
+		all.Go(func() {
+			for j := range 40 {
+				path := fmt.Sprint("/", i, "/", j)
+				switch status, code, body := r.get(c, path); {
+				case status == 200 && code == "" && body == path:
+					answered.Add(1)
+				case status == 504 && code == cellway.CellTimeout && body == "":
+					left.Add(1)
+				default:
+					t.Errorf("%s: %d %s %q", path, status, code, body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if left.Load() == 0 || answered.Load() == 0 {
+		t.Errorf("%d were given up, %d answered", left.Load(), answered.Load())
+	}
+	eventually(t, "nothing is in flight", func() bool { return r.pools.Cell("cell-a").Stats().InFlight == 0 })
 }
 
 // What was sent is not sent again over another connection if the caller forbids it,

@@ -268,7 +268,10 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	t.watch.enter(streaming)
+	if !t.watch.answered() {
+		resp.Body.Close()
+		return nil, errGaveUp
+	}
 	t.rep.FirstByte = time.Since(t.tried)
 	t.rep.Status = resp.StatusCode
 	p := t.pool

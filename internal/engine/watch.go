@@ -40,8 +40,9 @@ type watch struct {
 	epoch  time.Time // the zero of the times below
 	timer  *time.Timer
 
-	asking  sync.Mutex // held while patient is asked
-	patient Patience   // while it may be asked; of the timer alone
+	asking  sync.Mutex // held while patient is asked, and for gaveUp
+	gaveUp  bool
+	patient Patience // while it may be asked; of the timer alone
 	soft    time.Duration
 
 	phase   atomic.Int32
@@ -78,6 +79,15 @@ func (w *watch) now() int64 { return int64(time.Since(w.epoch)) + 1 }
 func (w *watch) enter(phase int32) {
 	w.moved.Store(w.now())
 	w.phase.Store(phase)
+}
+
+// answered says that an answer's head is there, and reports whether it was not too late:
+// nobody gives up from now on.
+func (w *watch) answered() bool {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	w.enter(streaming)
+	return !w.gaveUp
 }
 
 func (w *watch) move() { w.moved.Store(w.now()) }
@@ -158,6 +168,7 @@ func (w *watch) ask(waited time.Duration) (next time.Duration, on bool) {
 		}
 		w.patient = nil
 	case w.phase.Load() == awaiting:
+		w.gaveUp = true
 		w.end(errGaveUp)
 		return 0, false
 	default: // the head is there by now
