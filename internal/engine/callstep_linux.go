@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"os"
+	"slices"
+)
 
 // pickSound chooses an endpoint if no breaker has anything to say, and nil
 // otherwise.
@@ -32,7 +35,7 @@ func (p *Pool) pickSound() *endpoint {
 func (k *Call) Start(p *Pool, o *Options) Step {
 	c := k.c
 	l := c.loop
-	if l == nil || o.Patience != nil || len(c.stuck) > 0 || k.body.kind == bodyStreamed || o.MaxBody > 0 && k.head.Length > o.MaxBody {
+	if l == nil || len(c.stuck) > 0 || k.body.kind == bodyStreamed || o.MaxBody > 0 && k.head.Length > o.MaxBody {
 		return Stuck
 	}
 	e := p.pickSound()
@@ -92,6 +95,20 @@ func (k *Call) misses(ln *link, nothing bool, err error) Step {
 	ln.call, ln.left = nil, nil
 	k.flight = flight{stage: flightLost, l: ln, nothing: nothing, err: err}
 	return Stuck
+}
+
+// equip gives a call that waits for its answer what it works with, unless it has that.
+func (l *loop) equip(k *Call) {
+	if !k.owns {
+		k.use(l.work)
+		k.reply.begin(&k.pool.all.buffers)
+	}
+}
+
+// stop ends the wait of a call whose reads were ended, whatever for.
+func (l *loop) stop(k *Call) {
+	l.equip(k)
+	l.lose(k, false, os.ErrDeadlineExceeded)
 }
 
 // lose gives up the link that a call is waiting for, and lets a goroutine see

@@ -67,11 +67,7 @@ func (l *loop) attend(c *client, stay uint32) {
 		if closed {
 			c.cut(errClientReset)
 		}
-		if k := c.call; !k.owns {
-			k.use(l.work)
-			k.reply.begin(&k.pool.all.buffers)
-		}
-		l.lose(c.call, false, os.ErrDeadlineExceeded)
+		l.stop(c.call)
 	case c.pending:
 	case closed:
 		l.discard(c)

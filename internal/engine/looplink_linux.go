@@ -55,10 +55,16 @@ func (l *loop) adopt(ln *link) bool {
 	return true
 }
 
-// attendLink closes a link that somebody has closed.
+// attendLink closes a link that somebody has closed, and ends the wait for an answer
+// over one whose reads somebody has ended: see [Patience].
 func (l *loop) attendLink(ln *link, stay uint32) {
-	if closed, _, here := ln.sock.wants(stay); here && closed {
+	switch closed, late, here := ln.sock.wants(stay); {
+	case !here:
+	case closed:
 		l.close(ln)
+	case late && ln.call != nil:
+		l.tick()
+		l.stop(ln.call)
 	}
 }
 
@@ -156,10 +162,7 @@ func (l *loop) push(ln *link) {
 // step reads on of an answer.
 func (l *loop) step(k *Call, ln *link) {
 	l.tick()
-	if !k.owns {
-		k.use(l.work)
-		k.reply.begin(&k.pool.all.buffers)
-	}
+	l.equip(k)
 	if k.flight.stage == flightHead {
 		if !l.readHead(k, ln) {
 			return
