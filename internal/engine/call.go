@@ -45,6 +45,7 @@ type Call struct {
 	interims int  // how many interim answers there were
 	fd       int  // of the connection, within a turn of its poller; otherwise -1
 	closing  bool // the connection ends after it
+	overTLS  bool // it went to a cell behind TLS
 }
 
 // A scratch is what a call works with and does not need while it waits, so that
@@ -121,7 +122,7 @@ func (s *Server) scratch() *scratch {
 func (k *Call) begin(length int) Reason {
 	k.at = k.Now()
 	k.size, k.fd = length, k.c.fd
-	k.answered, k.broken, k.closing, k.interims = false, false, false, 0
+	k.answered, k.broken, k.closing, k.overTLS, k.interims = false, false, false, false, 0
 	if r := k.head.Parse(k.in.bytes()[:length], k.c.srv.limits); r != OK {
 		return r
 	}

@@ -326,6 +326,7 @@ func (k *Call) compose(e *endpoint) {
 	if k.o.Edit != nil {
 		k.o.Edit.EditRequest(&k.fields)
 	}
+	k.overTLS = e.scheme == "https"
 	k.out = k.appendRequest(k.out[:0], e)
 	k.reply.begin(&k.pool.all.buffers)
 	c.enter(atCell, c.srv.when(k.Now()))

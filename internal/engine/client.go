@@ -312,7 +312,7 @@ func (c *client) ended() {
 	k := c.call
 	gatherable := k.gatherable()
 	c.bulky = gatherable && k.head.Length > smallBuffer
-	c.simple = (k.whole() || gatherable) && k.rep.BytesOut <= simpleBody
+	c.simple = (k.whole() || gatherable) && !k.overTLS && k.rep.BytesOut <= simpleBody
 	c.next = k.end()
 	if c.srv.closing.Load() && c.next == toRead {
 		c.next = toLinger

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -341,6 +342,31 @@ func TestLoopSendsRestOfRequestThatIsAnsweredEarly(t *testing.T) {
 	for range 5 {
 		c.send(fmt.Sprintf("POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 		c.want(200, body)
+	}
+	f.wantClients(1)
+	f.wantNothing()
+}
+
+// A connection whose requests go to a cell behind TLS stays with its goroutine: to come
+// and go with each request would cost more than loops save.
+func TestLoopLeavesCellsBehindTLSToGoroutines(t *testing.T) {
+	ca := newAuthority(t)
+	f := newLoopRig(t, 1, Config{TLS: TLS{Roots: ca.pool}}, nil)
+	f.use(secureCell(t, "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "cell-a")}}, false, func(w http.ResponseWriter, req *http.Request) {
+		io.WriteString(w, req.URL.Path)
+	}))
+	c := f.raw()
+	for range 10 {
+		c.send(get("/secure"))
+		c.want(200, "/secure")
+	}
+	if n := f.stepped.Load(); n != 1 {
+		t.Errorf("a loop has begun with %d requests", n)
+	}
+	f.use(f.pathCell(nil))
+	for range 3 {
+		c.send(get("/clear"))
+		c.want(200, "/clear")
 	}
 	f.wantClients(1)
 	f.wantNothing()
