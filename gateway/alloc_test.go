@@ -43,8 +43,9 @@ func echo(tb testing.TB) (addr string) {
 }
 
 // overTCP serves a gateway of 8 workers, with every limit on, by the engine's own
-// server, and returns what sends one request of the tenant that is next.
-func overTCP(tb testing.TB, tenants int) (one func()) {
+// server with so many loops, and returns what sends one request of the tenant that is
+// next.
+func overTCP(tb testing.TB, loops, tenants int) (one func()) {
 	tb.Helper()
 	var list strings.Builder
 	list.WriteString(`{"salt":"s","size":3,"workers":[`)
@@ -67,13 +68,13 @@ func overTCP(tb testing.TB, tenants int) (one func()) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(gw.Close)
-	s := gw.NewServer(engine.ServerConfig{})
+	s := gw.NewServer(engine.ServerConfig{Loops: loops})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); s.Serve(l) }()
+	go func() { defer close(done); s.Serve(engine.Movable(l)) }()
 	tb.Cleanup(func() { s.Close(); <-done })
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -101,25 +102,32 @@ func overTCP(tb testing.TB, tenants int) (one func()) {
 	}
 }
 
-// A small request that goes by the engine's own server costs no memory: not the
-// guard's decision, the limits, the hand, the choice of a member, nor the figures.
+// A small request that goes by the engine's own server costs no memory, by a loop or by
+// a goroutine: not the guard's decision, the limits, the hand, the choice of a member,
+// nor the figures.
 func TestForwardedRequestsAllocateNothing(t *testing.T) {
 	const tenants = 2 * tenantPlaces
-	one := overTCP(t, tenants)
-	for range 3 * tenants {
-		one()
-	}
-	if n := testing.AllocsPerRun(3*tenants, one); n > 0 && !raceEnabled {
-		t.Errorf("%v allocations a request", n)
+	for loops := range 2 {
+		one := overTCP(t, loops, tenants)
+		for range 3 * tenants {
+			one()
+		}
+		if n := testing.AllocsPerRun(3*tenants, one); n > 0 && !raceEnabled {
+			t.Errorf("%v allocations a request, with %d loops", n, loops)
+		}
 	}
 }
 
 // What a request costs by the engine's own server, over loopback, the worker's and
 // the client's share included.
 func BenchmarkForward(b *testing.B) {
-	one := overTCP(b, 64)
-	b.ReportAllocs()
-	for b.Loop() {
-		one()
+	for loops := range 2 {
+		b.Run(fmt.Sprint("loops=", loops), func(b *testing.B) {
+			one := overTCP(b, loops, 64)
+			b.ReportAllocs()
+			for b.Loop() {
+				one()
+			}
+		})
 	}
 }

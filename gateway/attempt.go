@@ -12,6 +12,7 @@ import (
 type attempt struct {
 	try     hand.Try
 	worker  *worker
+	there   bool  // among the requests to the worker
 	began   int64 // by the cell's clock; so is deadline
 	asked   bool  // whether to leave it for another one
 	later   int64 // when to ask, as there was nobody else to ask; 0 for the usual time
@@ -31,58 +32,96 @@ type attempt struct {
 
 // forward sends the request to members of its hand, until one answers usefully or
 // nothing more may be tried.
-func (x *exchange) forward(plan hand.Plan) {
-	gw := x.gw
-	x.in.KeepBody()
+func (x *exchange) forward() {
 	defer x.in.DropBody()
-	now := gw.cell.Now()
-	plan.Began, plan.Deadline = now, now+int64(gw.cfg.Timeout)
-	x.deadline = plan.Deadline
-	x.call.Begin(gw.cell, &x.ten.Tenant, x.dealt.usable(x.start), plan)
-	defer x.call.Over()
-	at, probe := x.call.Next(x.safe())
-	for {
-		x.send(at, probe)
-		switch x.next() {
-		case over:
-			return
-		case again:
-			if !x.pause() {
-				return
-			}
-		case past:
-		}
-		if x.same {
-			x.same, probe = false, false
-			continue
-		}
-		at, probe = x.call.Next(x.safe())
+	x.first()
+	x.goOn(x.send())
+}
+
+// first makes ready for the first attempt.
+func (x *exchange) first() {
+	x.in.KeepBody()
+	now := x.gw.cell.Now()
+	x.deadline = now + int64(x.gw.cfg.Timeout)
+	plan := hand.Plan{Began: now, Deadline: x.deadline}
+	if !x.canary {
+		plan.Idempotent, plan.Kept = x.idempotent(), true
+	}
+	x.call.Begin(x.gw.cell, &x.ten.Tenant, x.dealt.usable(x.start), plan)
+	x.aim()
+}
+
+// goOn takes in what became of an attempt, and makes those that follow it.
+func (x *exchange) goOn(rep *engine.Report) {
+	for x.landed(rep) {
+		x.aim()
+		rep = x.send()
 	}
 }
 
 // safe reports whether another attempt would repair a failure, whatever it is.
 func (x *exchange) safe() bool { return x.call.Safe() && x.in.Short() }
 
-// send makes one attempt.
-func (x *exchange) send(at int, probe bool) {
+// aim makes ready for an attempt at the member that is next.
+func (x *exchange) aim() {
 	gw := x.gw
-	w := x.dealt.workers[at]
-	x.worker = w
+	probe := false
+	if !x.same {
+		var at int
+		at, probe = x.call.Next(x.safe())
+		x.worker = x.dealt.workers[at]
+	}
+	w := x.worker
 	x.try = hand.Try{Member: &w.Member, N: x.call.Start(), Probe: probe}
-	x.settled, x.asked, x.later, x.began = false, false, 0, gw.cell.Now()
+	x.same, x.settled, x.asked, x.later, x.began = false, false, false, 0, gw.cell.Now()
 	x.options = engine.Options{
 		Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody,
 		Patience: x, Once: true,
 	}
 	x.in.Track(x.verdict.Identity.Key, gw.cfg.Cell)
 	w.Enter()
-	defer w.Leave()
-	x.report = *x.in.Forward(w.pool, &x.options)
-	rep := &x.report
+	x.there = true
+}
+
+// send makes the attempt.
+func (x *exchange) send() *engine.Report { return x.in.Forward(x.worker.pool, &x.options) }
+
+// landed takes in what became of an attempt, answers if there is to be no other, and
+// reports whether there is. It may wait before that.
+func (x *exchange) landed(rep *engine.Report) bool {
+	x.part()
+	x.report = *rep
 	x.attempts += rep.Attempts
 	x.atWorker += rep.AtCell
 	x.queued += rep.Queued
 	x.bytesIn, x.sent = rep.BytesIn, rep.BytesOut
+	switch x.next() {
+	case again:
+		return x.pause()
+	case past:
+		return true
+	}
+	return false
+}
+
+// part takes the request out of those to the worker. It does so once, and reports
+// whether it has.
+func (x *exchange) part() (was bool) {
+	if was = x.there; was {
+		x.there = false
+		x.worker.Leave()
+	}
+	return was
+}
+
+// quit ends an attempt that is still under way as the request ends: something has
+// panicked, which says nothing of the worker.
+func (x *exchange) quit() {
+	if x.part() && !x.settled {
+		x.try.Outcome = hand.Ended
+		x.took(x.gw.cell.Now())
+		x.settle()
+	}
 }
 
 // Limit returns when the attempt may be left for another one, and later, when

@@ -76,11 +76,10 @@ func (c Canary) filled(p Probe) Canary {
 	return c
 }
 
-// serveCanary serves a request of the canary.
-func (x *exchange) serveCanary() {
+// dealCanary is deal for a request of the canary.
+func (x *exchange) dealCanary() bool {
 	gw := x.gw
 	gw.canaries.Add(1)
-	x.canary, x.ten = true, gw.canary
 	w := x.st.workers[x.verdict.Identity.Key.Part()]
 	if !x.verdict.Identity.Key.IsComposite() && len(x.st.ids) > 0 {
 		w = x.st.workers[x.st.ids[int((gw.turn.Add(1)-1)%uint64(len(x.st.ids)))]]
@@ -93,8 +92,9 @@ func (x *exchange) serveCanary() {
 		x.answer(WorkerUnknown, "")
 	default:
 		x.dealt = &dealt{workers: []*worker{w}, members: []*hand.Member{&w.Member}, size: 1}
-		x.forward(hand.Plan{})
+		return true
 	}
+	return false
 }
 
 // sing answers the canary.

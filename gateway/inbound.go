@@ -53,9 +53,62 @@ func (h callHandler) ServeCall(c *engine.Call) {
 	x := h.exchangeOf(c)
 	defer x.leave()
 	x.serve()
+	x.end()
+}
+
+// end takes in that the call has its answer.
+func (x *exchange) end() {
 	x.leave()
 	x.count()
 	x.forget()
+}
+
+// StepCall serves a call as far as that takes no waiting: to its first attempt, if the
+// tenant has a hand.
+func (h callHandler) StepCall(c *engine.Call) engine.Step {
+	x := h.exchangeOf(c)
+	if !x.decide() {
+		x.end()
+		return engine.Served
+	}
+	if !x.dealtBefore() {
+		return engine.Stuck
+	}
+	x.first()
+	return c.Start(x.worker.pool, &x.options)
+}
+
+// EndCall ends a call whose answer has gone out, as far as it came.
+func (h callHandler) EndCall(c *engine.Call, rep *engine.Report) bool {
+	if rep.Swallowed || rep.Code != "" && !rep.HeadSent {
+		return false // there may be another attempt, after a pause
+	}
+	x := c.Local.(*exchange)
+	x.landed(rep)
+	x.end()
+	return true
+}
+
+// ResumeCall serves the rest of a call that StepCall has begun.
+func (h callHandler) ResumeCall(c *engine.Call, rep *engine.Report) {
+	x := c.Local.(*exchange)
+	defer x.leave()
+	switch {
+	case rep != nil:
+		x.goOn(rep)
+	case x.dealt == nil:
+		x.serveDecided()
+	default:
+		x.goOn(x.send())
+	}
+	x.end()
+}
+
+// DropCall ends a call that ended in a panic.
+func (h callHandler) DropCall(c *engine.Call) {
+	if x, ok := c.Local.(*exchange); ok {
+		x.leave()
+	}
 }
 
 // RefuseCall answers a call that has no head.

@@ -120,10 +120,12 @@ func forTenant(tenant string, do, others http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// A rig is a gateway before workers that live in memory, in a bubble.
+// A rig is a gateway before workers that live in memory, in a bubble; or on loopback,
+// by a way of its own.
 type rig struct {
 	t     testing.TB
-	net   memnet.Net
+	way   *way // nil: in memory
+	net   network
 	mills map[string]*mill
 	ids   []string
 	list  listed
@@ -133,6 +135,12 @@ type rig struct {
 
 	client  *http.Client
 	servers []Server
+}
+
+// A network is where gateway, workers and clients meet.
+type network interface {
+	Listen(addr string) net.Listener
+	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // listed is a list of workers as JSON.
@@ -186,7 +194,7 @@ func newRig(t testing.TB, n, size int, change func(*Config)) *rig {
 // newRigOf is newRig with a list of its own, to which fill adds workers.
 func newRigOf(t testing.TB, list listed, fill func(*rig), change func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, mills: make(map[string]*mill), list: list}
+	r := &rig{t: t, net: &memnet.Net{}, mills: make(map[string]*mill), list: list}
 	fill(r)
 	r.src = NewStatic(r.workers())
 	cfg := Config{
@@ -220,7 +228,9 @@ func newRigOf(t testing.TB, list listed, fill func(*rig), change func(*Config)) 
 		for _, m := range r.mills {
 			m.stop()
 		}
-		synctest.Wait()
+		if r.way == nil {
+			synctest.Wait()
+		}
 	})
 	return r
 }
@@ -284,21 +294,35 @@ func (r *rig) front() (end func()) {
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
 	all := []net.Listener{fromRouter{r.net.Listen("front:80")}, r.net.Listen("outside:80")}
+	if r.way != nil {
+		all[0] = r.way.front(all[0])
+	}
 	var serving sync.WaitGroup
-	if !ownPath {
+	if r.way == nil && !ownPath || r.way != nil && !r.way.own {
 		for _, l := range all {
 			serving.Go(func() { srv.Serve(l) })
 		}
 		r.servers = []Server{srv}
 		return func() { srv.Close(); serving.Wait() }
 	}
-	own := r.gw.NewServer(engine.ServerConfig{})
+	own := r.server()
 	for _, l := range all {
 		serving.Go(func() { own.Serve(l) })
 	}
 	serving.Go(func() { srv.Serve(own.HTTP2()) })
 	r.servers = []Server{own, srv}
 	return func() { own.Close(); srv.Close(); serving.Wait() }
+}
+
+// server returns the engine's own server.
+func (r *rig) server() *engine.Server {
+	if r.way == nil {
+		return r.gw.NewServer(engine.ServerConfig{})
+	}
+	own := engine.NewServer(engine.ServerConfig{Handler: &r.way.steps, Loops: r.way.loops})
+	r.way.steps.gw = r.gw
+	r.gw.desk.Add(own)
+	return own
 }
 
 // A result is what a client got.

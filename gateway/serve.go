@@ -70,14 +70,29 @@ func (x *exchange) forget() {
 
 // serve takes the request through the steps.
 func (x *exchange) serve() {
+	if x.decide() {
+		x.serveDecided()
+	}
+}
+
+// serveDecided takes it through those that may wait.
+func (x *exchange) serveDecided() {
+	if x.deal() {
+		x.forward()
+	}
+}
+
+// decide finds out whose the request is, and reports whether it is to be served:
+// otherwise it is answered.
+func (x *exchange) decide() bool {
 	gw := x.gw
 	if gw.desk.Sit(&x.seat) > gw.cfg.maxInFlight() {
 		x.answer(Saturated, "")
-		return
+		return false
 	}
 	if x.method == http.MethodConnect {
 		x.answer(cellway.BadRequest, "CONNECT is not served here.")
-		return
+		return false
 	}
 	var state *tls.ConnectionState
 	if gw.judge.NamesMatter() {
@@ -91,17 +106,37 @@ func (x *exchange) serve() {
 	case x.st == nil:
 		x.answer(cellway.NotReady, "")
 	case tenant != "" && tenant == gw.canary.Name:
-		x.serveCanary()
+		x.canary, x.ten = true, gw.canary
+		return true
 	default:
 		x.ten = gw.tenants.Get(tenant)
-		if x.admit() {
-			if x.dealt, x.err = gw.deal(x.ten, x.st); x.err != nil {
-				x.answer(HandUnreachable, "")
-				return
-			}
-			x.forward(hand.Plan{Idempotent: x.idempotent(), Kept: true})
-		}
+		return x.admit()
 	}
+	return false
+}
+
+// deal finds out which workers the request may go to, and reports whether there are
+// any: otherwise it is answered. It may wait for a dealer, or for a worker that the
+// canary asks after.
+func (x *exchange) deal() bool {
+	if x.canary {
+		return x.dealCanary()
+	}
+	if x.dealt, x.err = x.gw.deal(x.ten, x.st); x.err != nil {
+		x.answer(HandUnreachable, "")
+		return false
+	}
+	return true
+}
+
+// dealtBefore finds out the same without waiting, and reports whether that has come
+// about: the tenant was dealt a hand, which is that of the list in use.
+func (x *exchange) dealtBefore() bool {
+	if d := x.ten.dealtBy(x.st); d != nil && d.err == nil {
+		x.dealt = d
+		return true
+	}
+	return false
 }
 
 // idempotent reports whether the request can do no harm when it arrives twice.
@@ -146,6 +181,8 @@ func (x *exchange) closeIfStopping(h engine.Header) {
 
 // leave takes the request out of all limits. It does so once.
 func (x *exchange) leave() {
+	x.quit()
+	x.call.Over()
 	x.running.Release()
 	x.tunnelled.Release()
 	x.seat.Leave()

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -160,27 +159,6 @@ func (d *daemon) serveAdmin(fail context.CancelCauseFunc) {
 	d.ServeAdmin(d.admin, d.adminHandler(d.registry(), loopback), d.log, fail)
 }
 
-// loops returns how many event loops serve clients, and what makes room for them
-// while they have any: a loop that is busy keeps one of the runtime's processors
-// for itself, and what has goroutines needs as many as there were. Without loops
-// that are busy, more processors than cores would only take turns.
-func (d *daemon) loops() (n int, looping func(on bool)) {
-	if d.s.loops < 0 || runtime.GOOS != "linux" {
-		return 0, nil
-	}
-	cores := min(runtime.GOMAXPROCS(0), runtime.NumCPU()) // another router in this process may have made room
-	if n = d.s.loops; n == 0 {
-		n = cores
-	}
-	return n, func(on bool) {
-		if on {
-			runtime.GOMAXPROCS(cores + n)
-		} else {
-			runtime.GOMAXPROCS(cores)
-		}
-	}
-}
-
 // servePublic serves clients once there is a map, or after a while without one.
 func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) {
 	srv := &http.Server{Handler: d.rt, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
@@ -191,7 +169,7 @@ func (d *daemon) servePublic(ctx context.Context, fail context.CancelCauseFunc) 
 	servers, serve := []router.Server{srv}, srv.Serve
 	movable := func(l net.Listener) net.Listener { return l }
 	if d.s.http1 == "engine" {
-		loops, looping := d.loops()
+		loops, looping := serving.Loops(d.s.loops)
 		if loops > 0 {
 			movable = engine.Movable
 		}
