@@ -100,8 +100,13 @@ func (d *daemon) servePublic(fail context.CancelCauseFunc) {
 	full := turnAway()
 	var running sync.WaitGroup
 	servers, serve := []gateway.Server{srv}, srv.Serve
+	movable := func(l net.Listener) net.Listener { return l }
 	if d.s.http1 == "engine" {
-		own := d.gw.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Log: d.log})
+		loops, looping := serving.Loops(d.s.loops)
+		if loops > 0 {
+			movable = engine.Movable
+		}
+		own := d.gw.NewServer(engine.ServerConfig{Checker: d.checker, State: d.gate.State, Loops: loops, Looping: looping, Log: d.log})
 		d.gate.AskWith(own.Rest)
 		servers, serve = []gateway.Server{own, srv}, own.Serve
 		running.Go(func() {
@@ -116,7 +121,7 @@ func (d *daemon) servePublic(fail context.CancelCauseFunc) {
 			secure := serving.ServerTLS(d.serverCerts, d.s.tlsMin, d.clientCA, d.s.clientCerts == "require")
 			checked = d.checker.ListenTLS(d.gate.Listen(l, nil), secure)
 		} else {
-			checked = d.checker.Listen(d.gate.Listen(l, full))
+			checked = d.checker.Listen(d.gate.Listen(movable(l.Listener), full))
 		}
 		running.Go(func() {
 			if err := serve(checked); !errors.Is(err, http.ErrServerClosed) {

@@ -53,10 +53,16 @@ func TestAGatewayServesEachTenantFromItsHand(t *testing.T) {
 }
 
 // A worker that dies is not missed by who has another one, leaves no hand, and
-// serves again when it is back.
+// serves again when it is back; with event loops, and without.
 func TestACrashedWorkerCostsNobodyAnAnswer(t *testing.T) {
+	for _, loops := range []string{"0", "-1"} {
+		t.Run("loops "+loops, func(t *testing.T) { crashAWorker(t, "--loops", loops) })
+	}
+}
+
+func crashAWorker(t *testing.T, with ...string) {
 	c := newCell(t, 6, 2)
-	p := c.start(c.args()...)
+	p := c.start(append(c.args(), with...)...)
 	tenant := p.tenantWith(2, "w1")
 	hand, before := p.hand(tenant)
 	p.wantServed(tenant, hand)

@@ -49,6 +49,7 @@ type settings struct {
 	lookback                               time.Duration
 	remember                               int
 	http1                                  string
+	loops                                  int
 	maxConnections, maxInFlight, maxFields int
 	maxHead, maxBody                       serving.Size
 	headTimeout, idleTimeout               time.Duration
@@ -142,6 +143,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.IntVar(&s.remember, "remember", 65_536, "tenants that are remembered at most, with their budgets")
 
 	fs.StringVar(&s.http1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the gateway's own, or net/http, Go's; HTTP/2 is net/http's in any case")
+	fs.IntVar(&s.loops, "loops", 0, "event loops of the engine, on Linux and for connections in cleartext; 0: one for each core; -1: none, so that each connection has a goroutine")
 	fs.IntVar(&s.maxConnections, "max-connections", 0, "connections from routers at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
 	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
 	s.maxHead = 64 << 10
@@ -202,7 +204,7 @@ var topics = []boot.Topic{
 	{Title: "Retries", Settings: []string{"attempts", "timeout", "try-timeout", "retry-backoff", "retry-max-backoff", "retry-after-max", "retry-deposit",
 		"retry-tenant-burst", "retry-cell-burst", "retry-floor", "lookback"}},
 	{Title: "Health", Settings: []string{"probe", "probe-interval", "probe-timeout", "probe-fall", "probe-rise", "canary", "canary-path", "canary-ask"}},
-	{Title: "Requests", Settings: []string{"name", "explain-headers", "no-h2c", "http1", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
+	{Title: "Requests", Settings: []string{"name", "explain-headers", "no-h2c", "http1", "loops", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
 		"head-timeout", "idle-timeout", "handshake-timeout", "client-body-timeout", "stream-idle-timeout"}},
 	{Title: "Connections to workers", Settings: []string{"worker-in-flight", "worker-pending", "worker-queue-wait", "worker-tunnels", "worker-idle-connections",
 		"worker-connect-timeout", "breaker-connects", "breaker-timeouts", "breaker-backoff", "breaker-max-backoff",
