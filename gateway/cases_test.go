@@ -135,7 +135,7 @@ func TestEveryWayTriesAnotherMember(t *testing.T) {
 				}
 				for i := range 20 {
 					c.get(fmt.Sprint("/", i), "acme")
-					body := strings.Repeat("y", 100*i+1)
+					body := strings.Repeat("y", 3000*i+1)
 					c.send(head("PUT", "/put", "acme", fmt.Sprint("Content-Length: ", len(body))) + body)
 					c.want(200, "PUT /put")
 				}
