@@ -12,15 +12,13 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // Requests of every kind get their own answers, one after the other over one
 // connection, and workers get what was sent.
 func TestEveryWayServesRequestsOfEveryKind(t *testing.T) {
 	everyWay(t, 4, 2, nil, func(t *testing.T, r *rig) {
-		for _, m := range r.mills {
-			m.set(func(w http.ResponseWriter, req *http.Request) { fmt.Fprintf(w, "%s %s", req.Method, req.URL.Path) })
-		}
 		c := r.call()
 		for i := range 20 {
 			c.get(fmt.Sprint("/", i), "acme")
@@ -247,7 +245,7 @@ func TestEveryWayGivesUpAsAnswersCome(t *testing.T) {
 		s := r.gw.Stats()
 		late := uint64(0)
 		for _, w := range s.Workers {
-			late += w.Outcomes[3]
+			late += w.Outcomes[hand.Silent]
 		}
 		if late == 0 {
 			t.Error("nothing was given up")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellway/cellway/shuffle"
 	"github.com/cellway/cellway/shuffle/hand"
 )
 
@@ -163,4 +164,66 @@ func TestLoopsServeByTheListInUse(t *testing.T) {
 	if n := r.way.steps.ended.Load(); n < 30 {
 		t.Errorf("loops have served only %d requests", n)
 	}
+}
+
+// A slowDealer deals one tenant its hand when it is told to.
+type slowDealer struct {
+	shuffle.Dealer
+	asked, hold chan struct{}
+}
+
+func (d slowDealer) DealHand(ctx context.Context, dst []shuffle.Worker, tenant string) ([]shuffle.Worker, error) {
+	if tenant == "slow" {
+		close(d.asked)
+		<-d.hold
+	}
+	return d.Dealer.DealHand(ctx, dst, tenant)
+}
+
+// A dealer that takes its time, and a canary whose worker does, hold up nobody else.
+func TestLoopsWaitForNoDealerAndNoCanary(t *testing.T) {
+	asked, hold := make(chan struct{}), make(chan struct{})
+	r := byLoops(t, 4, 2, func(c *Config) {
+		c.Dealer = func(s *shuffle.Snapshot) (shuffle.Dealer, error) { return slowDealer{s, asked, hold}, nil }
+		c.Canary = Canary{Tenant: "canary"}
+		c.Tenant.InFlight = 1
+	})
+	var others []*caller
+	for i := range 4 {
+		c := r.call()
+		for range 3 {
+			c.get("/", fmt.Sprint("t", i))
+		}
+		others = append(others, c)
+	}
+	slow, canary := r.call(), r.call()
+	slow.get("/", "acme")
+	slow.send(head("GET", "/slow", "slow"))
+	<-asked
+	sung := make(chan struct{})
+	var once sync.Once
+	for _, m := range r.mills {
+		m.set(func(w http.ResponseWriter, req *http.Request) {
+			if req.URL.Path == "/" && req.Header.Get("X-Tenant-Id") == "" {
+				once.Do(func() { close(sung) })
+				<-hold
+			}
+			echoes(w, req)
+		})
+	}
+	canary.send(head("GET", "/cellway/canary", "canary"))
+	<-sung
+	ended := r.way.steps.ended.Load()
+	for i, c := range others {
+		c.get("/meanwhile", fmt.Sprint("t", i))
+	}
+	if n := r.way.steps.ended.Load() - ended; n == 0 {
+		t.Error("no loop has served anybody meanwhile")
+	}
+	close(hold)
+	slow.want(200, "GET /slow")
+	if s, b, err := canary.answer("GET"); s != 200 || err != nil {
+		t.Errorf("the canary's answer is %d %s, %v", s, b, err)
+	}
+	r.wantNothing("slow", "canary")
 }

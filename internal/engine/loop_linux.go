@@ -472,6 +472,7 @@ func (l *loop) broken(c *client, p any) {
 		return
 	}
 	if ln := k.flight.l; ln != nil {
+		k.detach(ln) // nobody is to ask its Patience any more
 		k.leaveGate()
 		ln.call, ln.left = nil, nil
 		ln.conn.Close()
