@@ -171,13 +171,7 @@ func tellCounts(n api.Counts) []string {
 	add(n.EntriesRemoved, "entry goes", "entries go")
 	add(n.EntriesLost, "key loses its owner", "keys lose their owner")
 	add(n.NamesLost, "name goes", "names go")
-	switch n.CellsRepointed { // each time that one does, which may be one cell twice
-	case 0:
-	case 1:
-		out = append(out, "1 cell gets other endpoints")
-	default:
-		out = append(out, fmt.Sprintf("endpoints of cells change %d times", n.CellsRepointed))
-	}
+	add(n.CellsRepointed, "cell gets other endpoints", "cells get other endpoints")
 	if n.ExtractorsChanged {
 		out = append(out, "the extractors change")
 	}

@@ -107,7 +107,7 @@ func causeText(name string) string {
 	case "keys_lost":
 		return "keys that had an owner and have none now"
 	case "cells_repointed":
-		return "times that a cell gets other endpoints"
+		return "cells that get other endpoints within ten minutes"
 	case "extractors_changed":
 		return "extractors change"
 	case "mapping_changed":

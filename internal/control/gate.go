@@ -32,10 +32,14 @@ type windowEntry struct {
 	Repointed  uint32    `json:"repointed,omitempty"`
 	Extractors bool      `json:"extractors,omitempty"`
 	Mapping    bool      `json:"mapping,omitempty"`
+
+	// Cells are those that Repointed counts, by id. A program that did not name them
+	// yet leaves them out; then each change counts as another cell's.
+	Cells []cellway.CellID `json:"cells,omitempty"`
 }
 
-func newWindowEntry(at time.Time, c routemap.Counts) windowEntry {
-	return windowEntry{at, c.EntriesMoved, c.EntriesAdded, c.EntriesRemoved, c.EntriesLost, c.NamesLost, c.BucketsMoved, c.CellsRepointed, c.ExtractorsChanged, c.MappingChanged}
+func newWindowEntry(at time.Time, c routemap.Counts, cells []cellway.CellID) windowEntry {
+	return windowEntry{at, c.EntriesMoved, c.EntriesAdded, c.EntriesRemoved, c.EntriesLost, c.NamesLost, c.BucketsMoved, c.CellsRepointed, c.ExtractorsChanged, c.MappingChanged, cells}
 }
 
 func (e windowEntry) counts() routemap.Counts {
@@ -47,16 +51,58 @@ func (e windowEntry) counts() routemap.Counts {
 
 // addToWindow joins changes of the same few seconds, so that the window stays
 // small however many there are. What does nothing that is counted is left out.
-func addToWindow(window []windowEntry, at time.Time, c routemap.Counts) []windowEntry {
-	e := newWindowEntry(at, c)
-	if e == (windowEntry{At: at}) {
+// Cells are those whose endpoints change, of which c has the number.
+func addToWindow(window []windowEntry, at time.Time, c routemap.Counts, cells []cellway.CellID) []windowEntry {
+	e := newWindowEntry(at, c, cells)
+	if e.counts() == (routemap.Counts{}) {
 		return window
 	}
 	if n := len(window); n > 0 && at.Sub(window[n-1].At) < windowGrain {
-		window[n-1] = newWindowEntry(window[n-1].At, window[n-1].counts().Add(c))
+		last := window[n-1]
+		c, cells = last.counts().Add(c), slices.Concat(last.Cells, cells)
+		if last.Repointed == 0 || last.Cells != nil {
+			slices.Sort(cells)
+			cells = slices.Compact(cells)
+		} else {
+			cells = nil // of some it is not known which they are
+		}
+		window[n-1] = newWindowEntry(last.At, c, cells)
 		return window
 	}
 	return append(window, e)
+}
+
+// repointed returns how many cells get other endpoints by what is in a window, and
+// in more.
+func repointed(window []windowEntry, more []cellway.CellID) uint32 {
+	cells, unnamed := slices.Clone(more), uint32(0)
+	for _, e := range window {
+		if cells = append(cells, e.Cells...); e.Cells == nil {
+			unnamed += e.Repointed
+		}
+	}
+	slices.Sort(cells)
+	return unnamed + uint32(len(slices.Compact(cells)))
+}
+
+// repoints returns the cells whose endpoints w changes, by id. One that is new is
+// none of them: it owns nothing yet, so nothing is sent there.
+func (w *work) repoints() (cells []cellway.CellID) {
+	if w.m == nil {
+		return nil
+	}
+	for _, c := range w.cs.Cells {
+		before := w.m.Cell(c.ID)
+		if before == nil || before.State == cellway.CellNew {
+			continue
+		}
+		// Their order is of no account.
+		if !slices.Equal(slices.Sorted(slices.Values(before.Endpoints)), slices.Sorted(slices.Values(c.Endpoints))) {
+			cells = append(cells, c.ID)
+		}
+	}
+	slices.Sort(cells)
+	return cells
 }
 
 // recent returns what of a window still counts at now. An entry from the future,
@@ -95,16 +141,20 @@ func (e *GateError) Unwrap() error { return cellway.ErrGate }
 // version, would see it alone. What a person has confirmed is not counted again.
 // A key that is refused at the door, or let in again, is judged alone and counts
 // for nobody: no data is parted from its tenant, and an emergency must not wait
-// for a confirmation.
+// for a confirmation. Of endpoints the cells are counted that get others, each once
+// in ten minutes: what is wrong with them is wrong for that cell alone.
 func (w *work) gate(entry *changeEntry, named routemap.Digest) error {
 	window := recent(w.head.Window, w.now)
 	before := routemap.Counts{Entries: entry.Counts.Entries, Buckets: entry.Counts.Buckets, Cells: entry.Counts.Cells}
 	for _, e := range window {
 		before = before.Add(e.counts())
 	}
+	cells, change := w.repoints(), entry.Counts
+	change.CellsRepointed = uint32(len(cells))
 	// What has gone is measured against what there was before it went.
 	before.Entries += before.EntriesRemoved - min(before.EntriesRemoved, before.EntriesAdded)
-	sum := before.Add(entry.Counts)
+	sum := before.Add(change)
+	before.CellsRepointed, sum.CellsRepointed = repointed(window, nil), repointed(window, cells)
 	causes := slices.Clone(w.ask)
 	if w.built == nil && !w.drain { // the first map takes nothing from anybody
 		if !w.alone {
@@ -123,7 +173,7 @@ func (w *work) gate(entry *changeEntry, named routemap.Digest) error {
 		entry.Confirmed = true
 	case len(causes) == 0 && w.alone:
 	case len(causes) == 0:
-		w.head.Window = addToWindow(window, w.now, entry.Counts)
+		w.head.Window = addToWindow(window, w.now, change, cells)
 	case w.call.Confirm == entry.Digest:
 		entry.Confirmed = true
 	case w.call.DryRun: // who only tries it is told all that it would do

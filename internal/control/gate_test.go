@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -270,4 +271,79 @@ func TestRollbackAsksForWhatItChanges(t *testing.T) {
 	if m.Cell("cell-002").Title != "" {
 		t.Errorf("the title is %q", m.Cell("cell-002").Title)
 	}
+}
+
+// repoint gives a cell other endpoints.
+func repoint(ctx context.Context, s *control.Service, call control.Call, id cellway.CellID, endpoints ...string) error {
+	c, err := s.Cell(ctx, id)
+	if err != nil {
+		return err
+	}
+	c.Endpoints = endpoints
+	_, _, err = s.PutCell(ctx, call, c.Cell, c.Revision)
+	return err
+}
+
+// What is wrong with the endpoints of one cell is wrong for that cell alone, however
+// often they change. Those of a second one within ten minutes need a person.
+func TestOtherEndpointsOfASecondCellAreAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{}, 3)
+		for i := range 30 {
+			if err := repoint(t.Context(), s, by, "cell-001", fmt.Sprintf("http://10.9.0.1:%d", 8000+i)); err != nil {
+				t.Fatalf("change %d of one cell: %v", i+1, err)
+			}
+			time.Sleep(7 * time.Second)
+		}
+		err := repoint(t.Context(), s, by, "cell-002", "http://10.9.0.2:8080")
+		gate, ok := errors.AsType[*control.GateError](err)
+		if !ok || len(gate.Causes) != 1 || gate.Causes[0] != (routemap.Cause{Name: "cells_repointed", Count: 2, Limit: 1}) || gate.Counts.CellsRepointed != 2 {
+			t.Fatalf("a second cell: %v", err)
+		}
+		if err := repoint(t.Context(), s, by, "cell-001", "http://10.9.0.1:9000"); err != nil {
+			t.Errorf("the first one again, after that was refused: %v", err)
+		}
+		call := by
+		call.Confirm = gate.Digest
+		if err := repoint(t.Context(), s, call, "cell-002", "http://10.9.0.2:8080"); err != nil {
+			t.Fatalf("confirmed: %v", err)
+		}
+		if err := repoint(t.Context(), s, by, "cell-001", "http://10.9.0.1:9001"); err != nil {
+			t.Errorf("what was confirmed is counted again: %v", err)
+		}
+		time.Sleep(11 * time.Minute)
+		if err := repoint(t.Context(), s, by, "cell-003", "http://10.9.0.3:8080"); err != nil {
+			t.Errorf("another cell ten minutes later: %v", err)
+		}
+		time.Sleep(time.Second)
+		agree(t, s) // each version is one that routers take
+	})
+}
+
+// To say where a cell listens that nothing is sent to yet is no change of traffic.
+func TestEndpointsOfNewCellsAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memstore.New())
+		fleet(t, s, routemap.Settings{}, 2)
+		for i := range 5 {
+			c := control.Cell{Cell: cellway.Cell{ID: cellway.CellID(fmt.Sprintf("new-%d", i))}}
+			if _, _, err := s.PutCell(t.Context(), by, c, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := repoint(t.Context(), s, by, "cell-001", "http://10.9.0.1:8080"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			if err := repoint(t.Context(), s, by, cellway.CellID(fmt.Sprintf("new-%d", i)), fmt.Sprintf("http://10.9.1.%d:8080", i)); err != nil {
+				t.Fatalf("the first endpoint of new cell %d: %v", i+1, err)
+			}
+		}
+		if err := repoint(t.Context(), s, by, "cell-002", "http://10.9.0.2:8080"); !errors.Is(err, cellway.ErrGate) {
+			t.Errorf("a second cell that serves: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		agree(t, s) // each version is one that routers take
+	})
 }
