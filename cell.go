@@ -100,7 +100,7 @@ func (c Cell) Validate() error {
 	case len(c.Endpoints) > MaxEndpoints:
 		return bad("%d endpoints, the most is %d", len(c.Endpoints), MaxEndpoints)
 	case len(c.Endpoints) == 0 && (c.State == CellActive || c.State == CellCordoned):
-		return bad("it is %s but has no endpoint", c.State)
+		return bad("it can't be %s without an endpoint", c.State)
 	case len(c.Tags) > maxTags:
 		return bad("%d tags, the most is %d", len(c.Tags), maxTags)
 	}

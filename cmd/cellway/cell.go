@@ -222,11 +222,11 @@ func (a *app) updateCell(cmd *cobra.Command, id string, edit func(*api.CellSetti
 	deaf := false // it is to serve, and nobody knows where
 	out, err := cl.UpdateCell(cmd.Context(), cellway.CellID(id), func(in *api.CellSettings) error {
 		err := edit(in)
-		deaf = len(in.Endpoints) == 0
+		deaf = len(in.Endpoints) == 0 && in.State != cellway.CellNew
 		return err
 	}, w)
 	if deaf && errors.Is(err, cellway.ErrInvalid) {
-		err = mend(err, "first say where it listens: cellway cell set %s --endpoint http://10.0.0.1:8080", id)
+		err = mend(fmt.Errorf("%w: %w", err, errState), "first say where it listens: cellway cell set %s --endpoint http://10.0.0.1:8080", id)
 	}
 	return a.cellChanged(cmd.Context(), cl, out, err, outcome{kept: true})
 }

@@ -91,7 +91,11 @@ func (s *cellFlags) settings(a *app, c *cobra.Command, id string) (in api.CellSe
 	}
 	cell := cellway.Cell{ID: cellway.CellID(id), Title: in.Title, Endpoints: in.Endpoints, State: in.State, Guard: in.Guard, Region: in.Region, Zone: in.Zone, Tags: in.Tags}
 	if err := cell.Validate(); err != nil {
-		return in, boot.UsageError{Err: err}
+		err = boot.UsageError{Err: err}
+		if len(in.Endpoints) == 0 && in.State != cellway.CellNew {
+			err = mend(err, "say where it listens, as in --endpoint http://10.0.0.1:8080")
+		}
+		return in, err
 	}
 	return in, nil
 }
