@@ -185,6 +185,9 @@ whether it happened: it happens once.`,
 			w := a.write(cl)
 			w.IdempotencyKey = key
 			out, err := cl.CreateTenant(cmd.Context(), cellway.TenantID(args[0]), in, w)
+			if errors.Is(err, cellway.ErrNoRoom) {
+				err = noRoom(cmd.Context(), cl, in, err)
+			}
 			return a.tenantChanged(cmd.Context(), cl, out, err)
 		},
 	})
