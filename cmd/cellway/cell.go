@@ -45,7 +45,8 @@ func tintState(column, admit int) func(row []string, i int) string {
 func (a *app) cellList() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "cells by id, and what of the latest requests to them failed", Args: exactly(), Example: "  cellway cell list\n  cellway cell list -o json",
+		Use: "list", Aliases: []string{"ls"}, Short: "cells by id, and what of the latest requests to them failed", Args: exactly(),
+		Long: "List cells by id, with their state, what they hold and what of the latest requests failed.\n\n" + latestRequests, Example: "  cellway cell list\n  cellway cell list -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {

@@ -25,8 +25,8 @@ type overview struct {
 	States       map[string]int      `json:"cell_states"`       // how many cells are in each
 	Cells        []overviewCell      `json:"cells"`             // without the retired
 	Tenants      int                 `json:"tenants"`
-	Routers      map[string][]string `json:"routers"`            // ids by state: up_to_date, behind, refuses, silent
-	BackupAt     time.Time           `json:"backup_at,omitzero"` // the last one; left out if none is known
+	Routers      map[string][]string `json:"routers"`   // ids by state: up_to_date, behind, refuses, silent
+	BackupAt     *time.Time          `json:"backup_at"` // the last one; null if none is known
 	Alarms       []alarm             `json:"alarms"`
 
 	next string // command towards the first map, while there is none
@@ -91,8 +91,11 @@ func unlessZero(n int64) string {
 // health says how many of the latest requests for a cell it failed to answer; "" if
 // no router tells.
 func (c overviewCell) health() string {
-	if c.Routers == 0 {
+	switch {
+	case c.Routers == 0:
 		return ""
+	case c.Requests == 0 && c.Failed == 0:
+		return "-" // nobody asked
 	}
 	return fmt.Sprintf("%d of %d", c.Failed, c.Requests)
 }
@@ -114,6 +117,10 @@ var routerStates = []struct{ key, state, text, colour string }{
 	{"silent", "silent", "silent", "31"},
 }
 
+// latestRequests says what is counted of a cell's requests.
+const latestRequests = `Requests are those of the latest report of each live router, which covers about ten
+seconds; - means that none was made in that time.`
+
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "the whole fleet at one glance", Args: exactly(),
@@ -122,6 +129,8 @@ admit, how many of the latest requests it failed to answer, where a breaker leav
 alone and how many its guard refused; tenants; routers that are up to date, on the way
 to the newest map (they report every ten seconds), behind it for a minute, or silent;
 and what needs a look, with what mends it.
+
+` + latestRequests + `
 
 It exits with 0 whatever it shows; programs read it with -o json.`,
 		Example: "  cellway status\n  cellway status -o json | jq '.alarms[].mend'",
@@ -154,10 +163,13 @@ func overviewOf(ctx context.Context, cl *client.Client, now time.Time) (overview
 		return overview{}, err
 	}
 	o := overview{
-		Fleet: status.Fleet, ControlPlane: cl.URL(), Restore: status.Restore, BackupAt: status.BackupAt,
+		Fleet: status.Fleet, ControlPlane: cl.URL(), Restore: status.Restore,
 		Map: overviewMap{Version: status.Version, Incarnation: status.Version.Incarnation(), Sequence: status.Version.Sequence(),
 			CreatedAt: status.CreatedAt, Keys: status.Keys, Waiting: status.Waiting},
 		States: map[string]int{}, Cells: []overviewCell{}, Routers: map[string][]string{}, Alarms: mended(alarms),
+	}
+	if !status.BackupAt.IsZero() {
+		o.BackupAt = &status.BackupAt
 	}
 	if !status.CreatedAt.IsZero() {
 		o.Map.AgeSeconds = max(0, int64(now.Sub(status.CreatedAt).Seconds()))
@@ -214,8 +226,8 @@ func (a *app) tellOverview(o overview, now time.Time) {
 	f.add("tenants", "%s", plural(o.Tenants, "registered", "registered"))
 	f.add("routers", "%s", l.tellRouters(o))
 	switch {
-	case !o.BackupAt.IsZero():
-		f.add("backup", "made %s", age(now, o.BackupAt))
+	case o.BackupAt != nil:
+		f.add("backup", "made %s", age(now, *o.BackupAt))
 	case o.Fleet != "":
 		f.add("backup", "none is known since this store was made or restored: cellway backup --out FILE")
 	}
@@ -284,16 +296,20 @@ func (l look) tellCells(o overview) string {
 			parts = append(parts, l.ink(s.colour, fmt.Sprintf("%d %s", n, s.state)))
 		}
 	}
+	text := strings.Join(parts, ", ")
 	drained, least := 0, uint8(100)
 	for _, c := range o.Cells {
 		if c.Admit < 100 {
 			drained, least = drained+1, min(least, c.Admit)
 		}
 	}
-	if drained > 0 {
-		parts = append(parts, l.ink("33", fmt.Sprintf("%d drained, down to %d %%", drained, least)))
+	switch {
+	case drained == 1:
+		text += l.ink("33", fmt.Sprintf("; 1 of them is drained to %d %%", least))
+	case drained > 1:
+		text += l.ink("33", fmt.Sprintf("; %d of them are drained, down to %d %%", drained, least))
 	}
-	return strings.Join(parts, ", ")
+	return text
 }
 
 // late parts routers that serve an older map into those of which an alarm tells, as it

@@ -40,6 +40,19 @@ func TestCellsWithOtherEndpointsAreCounted(t *testing.T) {
 	}
 }
 
+func TestNothingFailedWhereNothingWasAsked(t *testing.T) {
+	for want, c := range map[string]overviewCell{
+		"":         {},
+		"-":        {Routers: 2},
+		"0 of 3":   {Routers: 1, Requests: 3},
+		"12 of 12": {Routers: 1, Requests: 12, Failed: 12},
+	} {
+		if got := c.health(); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}
+
 func TestWhatTheCausesCountIsToldOnce(t *testing.T) {
 	for _, tt := range []struct {
 		counts api.Counts
