@@ -141,7 +141,11 @@ func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*
 		var used, heard atomic.Bool
 		began := time.Now()
 		trace := &httptrace.ClientTrace{
-			GotConn:              func(i httptrace.GotConnInfo) { used.Store(madeBefore(i, began)); b.enter(atCell) },
+			GotConn: func(i httptrace.GotConnInfo) {
+				unframed(i, req.Method)
+				used.Store(madeBefore(i, began))
+				b.enter(atCell)
+			},
 			GotFirstResponseByte: func() { heard.Store(true) },
 			Got1xxResponse:       b.hint,
 		}

@@ -342,8 +342,13 @@ func (b *body) invite(proceed chan struct{}) bool {
 	}
 	b.asked = true
 	k.c.waits.Store(k.c.srv.now())
-	_, err := k.c.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
-	return err == nil
+	if _, err := k.c.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
+		k.c.waits.Store(0)
+		b.err = err
+		k.c.cut(errBody)
+		return false
+	}
+	return true
 }
 
 // space is where more of the body goes.

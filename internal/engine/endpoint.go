@@ -59,12 +59,13 @@ func newEndpoint(p *Pool, name string) (*endpoint, error) {
 	}
 	if e.scheme == "https" {
 		e.plain = e.transport(true, true, false)
-		e.plain.DialTLSContext = e.dialTLS("h2", "http/1.1")
+		e.plain.DialTLSContext = frame(e.dialTLS("h2", "http/1.1"))
 		e.grpc = e.plain
 		e.switchable = e.transport(true, false, false)
-		e.switchable.DialTLSContext = e.dialTLS("http/1.1")
+		e.switchable.DialTLSContext = frame(e.dialTLS("http/1.1"))
 	} else {
 		e.plain = e.transport(true, false, false)
+		e.plain.DialContext = frame(e.dial)
 		e.switchable = e.plain
 		e.grpc = e.transport(false, false, true)
 	}

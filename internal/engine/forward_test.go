@@ -557,3 +557,24 @@ func TestLargeBodiesPassUnchanged(t *testing.T) {
 		}
 	}
 }
+
+// A client that has gone by the time that it is asked for its body ends the request then,
+// and not when it has been silent for long enough.
+func TestClientThatCantBeAskedForItsBodyIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, new(memnet.Net), Config{Timeouts: Timeouts{ClientBody: time.Hour, FirstByte: 2 * time.Hour}})
+		r.use(r.cell("10.0.0.1:80", func(_ http.ResponseWriter, req *http.Request) { io.Copy(io.Discard, req.Body) }))
+		c := r.dial()
+		io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+		synctest.Wait()
+		c.Close()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if rep := r.last(); rep.Code != ClientGone {
+			t.Errorf("%s, %v", rep.Code, rep.Err)
+		}
+		if s := r.pools.Cell("cell-a").Stats(); s.InFlight != 0 {
+			t.Errorf("%d requests in flight", s.InFlight)
+		}
+	})
+}

@@ -329,8 +329,9 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.watch.enter(awaiting)
-			c, shared := cellConnOf(i.Conn), (*cellConn)(nil)
-			tc, secure := i.Conn.(*tls.Conn)
+			conn := unframed(i, t.in.Method)
+			c, shared := cellConnOf(conn), (*cellConn)(nil)
+			tc, secure := conn.(*tls.Conn)
 			if secure && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
 				c, shared = nil, c // it carries other requests too
 			}

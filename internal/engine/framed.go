@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptrace"
+	"sync"
+)
+
+// errSurplus ends a connection over which a cell has sent more than its answer.
+var errSurplus = errors.New("the cell sent more than its answer")
+
+// A framed connection carries HTTP/1 for package http, and hands on no byte beyond the
+// end of an answer. Package http lends a connection to the next request before it looks
+// whether anything is left of the last answer, and would take that for the answer to
+// whoever comes next.
+type framed struct {
+	net.Conn // a cellConn, or TLS over one
+
+	mu      sync.Mutex
+	ends    answerEnds
+	surplus bool // more came than was asked for
+}
+
+// frame has what dial returns framed, unless HTTP/2 was agreed on for it.
+func frame(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil || protocolOf(c) == "h2" {
+			return c, err
+		}
+		return &framed{Conn: c}, nil
+	}
+}
+
+// unframed returns what i's connection is around, if it is framed, having told it that
+// a request begins. A connection of which it is not sure that it would bring the
+// answer to that one is closed, and package http finds that nothing was sent.
+func unframed(i httptrace.GotConnInfo, method string) net.Conn {
+	c, ok := i.Conn.(*framed)
+	if !ok {
+		return i.Conn
+	}
+	c.mu.Lock()
+	sound := !c.surplus && c.ends.begin(method)
+	c.mu.Unlock()
+	if !sound {
+		c.Conn.Close()
+	}
+	return c.Conn
+}
+
+// Read reads what belongs to the answer under way.
+func (c *framed) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	over := c.surplus
+	c.mu.Unlock()
+	if over {
+		return 0, errSurplus
+	}
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if took := c.ends.take(p[:n]); took < n {
+		c.surplus = true
+		if n = took; n == 0 {
+			return 0, errSurplus
+		}
+		return n, nil
+	}
+	return n, err
+}
+
+// ReadFrom copies a request's body as the connection inside does.
+func (c *framed) ReadFrom(r io.Reader) (int64, error) {
+	if from, ok := c.Conn.(io.ReaderFrom); ok {
+		return from.ReadFrom(r)
+	}
+	return io.Copy(struct{ io.Writer }{c.Conn}, r)
+}
+
+// CloseWrite ends the writing side, where the connection can.
+func (c *framed) CloseWrite() error { return closeWrite(c.Conn) }
+
+// An answerEnds follows the answers over a connection of HTTP/1 to where each ends. The
+// zero answerEnds expects none.
+type answerEnds struct {
+	state  answerState
+	lost   bool // nobody knows where answers end: all belongs to this one
+	method []byte
+	held   []byte // a line, or head, that is incomplete
+	head   AnswerHead
+	chunks chunks
+	left   int64 // of a body that has a length
+}
+
+type answerState uint8
+
+const (
+	answerOver answerState = iota
+	answerHeads
+	answerLength
+	answerChunks
+	answerRest // until the connection ends
+)
+
+// mostHeld is how much of a head is kept to find its end. Package http gives up sooner.
+const mostHeld = 1 << 20
+
+// begin says that a request was sent, and reports whether its answer can be followed.
+func (a *answerEnds) begin(method string) bool {
+	if a.state != answerOver || a.lost {
+		return false
+	}
+	a.state, a.method = answerHeads, append(a.method[:0], method...)
+	return true
+}
+
+// take takes in b, and returns how many bytes of it belong to the answer.
+func (a *answerEnds) take(b []byte) (n int) {
+	for n < len(b) {
+		switch a.state {
+		case answerOver:
+			return n
+		case answerRest:
+			return len(b)
+		case answerLength:
+			took := int(min(a.left, int64(len(b)-n)))
+			n += took
+			if a.left -= int64(took); a.left == 0 {
+				a.state = answerOver
+			}
+		default:
+			n += a.line(b[n:])
+		}
+	}
+	return n
+}
+
+// line takes in b up to the end of the next part of a head or of a chunked body, or all
+// of it if that is incomplete.
+func (a *answerEnds) line(b []byte) (took int) {
+	part, had := b, len(a.held)
+	if had > 0 {
+		a.held = append(a.held, b...)
+		part = a.held
+	}
+	length, r := 0, OK
+	if a.state == answerHeads {
+		length, r = a.readHead(part)
+	} else if length, r = a.chunks.step(part); a.chunks.phase == inHead {
+		a.state = answerOver
+	}
+	switch {
+	case r != OK, length == 0 && len(part) > mostHeld:
+		a.lose()
+		return len(b)
+	case length > 0:
+		a.held = a.held[:0]
+		return length - had
+	case had == 0:
+		a.held = append(a.held[:0], b...)
+	}
+	return len(b)
+}
+
+// readHead reads a head, if b has it whole, and returns its length.
+func (a *answerEnds) readHead(b []byte) (length int, r Reason) {
+	if length, _, r = ScanHead(b, 0); length == 0 || r != OK {
+		return 0, r
+	}
+	if r = a.head.Parse(b[:length], a.method, HeadLimits{}); r != OK {
+		return 0, r
+	}
+	switch h := &a.head; {
+	case h.Status == 101:
+		a.lose()
+	case h.Status < 200: // another one follows
+	case h.NoBody:
+		a.state = answerOver
+	case h.Chunked:
+		a.state = answerChunks
+		a.chunks.begin()
+	case h.Length > 0:
+		a.state, a.left = answerLength, h.Length
+	case h.Length == 0:
+		a.state = answerOver
+	default:
+		a.state = answerRest
+	}
+	return length, OK
+}
+
+// lose gives up: package http may read the answer otherwise, and the connection carries
+// no other one.
+func (a *answerEnds) lose() {
+	a.state, a.lost, a.held = answerRest, true, nil
+	a.head = AnswerHead{}
+}

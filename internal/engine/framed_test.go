@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cellway/cellway/internal/memnet"
+)
+
+// endOf returns where the answers to a request end in b, which comes in pieces of so
+// many bytes, and whether that is known.
+func endOf(method string, b []byte, piece int) (end int, known bool) {
+	var a answerEnds
+	if !a.begin(method) {
+		return 0, false
+	}
+	for end < len(b) {
+		next := b[end:min(len(b), end+piece)]
+		took := a.take(next)
+		end += took
+		if took < len(next) {
+			break
+		}
+	}
+	return end, a.state == answerOver && !a.lost
+}
+
+func TestEndsOfAnswersAreFoundInAnyPieces(t *testing.T) {
+	const more = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen"
+	for _, c := range []struct {
+		method, answer string
+		lost           bool // nobody knows where it ends
+	}{
+		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false},
+		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false},
+		{"GET", "HTTP/1.1 204 No Content\r\nX: y\r\n\r\n", false},
+		{"GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n", false},
+		{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n", false},
+		{"HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false},
+		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", false},
+		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nTrailer-1: x\r\nTrailer-2: y\r\n\r\n", false},
+		{"POST", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok", false},
+		{"GET", "HTTP/1.1 200 OK\r\n\r\nuntil it ends", true},
+		{"GET", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nwhatever", true},
+		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", true},
+		{"GET", "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nab", true},
+		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n", true},
+		{"GET", "what is this\r\n\r\n", true},
+	} {
+		b := []byte(c.answer + more)
+		for piece := 1; piece <= len(b); piece++ {
+			end, known := endOf(c.method, b, piece)
+			if known == c.lost || known && end != len(c.answer) || !known && end != len(b) {
+				t.Fatalf("%s %q in pieces of %d: ends after %d bytes of %d, known %v", c.method, c.answer, piece, end, len(c.answer), known)
+			}
+		}
+	}
+	var a answerEnds
+	if a.take([]byte("HTTP/1.1 408 Request Timeout\r\n\r\n")) != 0 {
+		t.Error("an answer that nobody asked for belongs to something")
+	}
+}
+
+// Where the end of an answer is known, package http finds it at the same place.
+func FuzzAnswerEnds(f *testing.F) {
+	f.Add("GET", []byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1"), 3)
+	f.Add("HEAD", []byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), 100)
+	f.Add("GET", []byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nA: b\r\n\r\nmore"), 7)
+	f.Add("PUT", []byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\nx"), 1)
+	f.Add("GET", []byte("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nab"), 2)
+	f.Fuzz(func(t *testing.T, method string, b []byte, piece int) {
+		if piece < 1 {
+			return
+		}
+		if method != "HEAD" {
+			method = "GET"
+		}
+		end, known := endOf(method, b, piece)
+		if again, too := endOf(method, b, len(b)+1); again != end && known || too != known {
+			t.Fatalf("%q ends after %d bytes (known %v) in pieces of %d, and %d (%v) at once", b, end, known, piece, again, too)
+		}
+		if !known {
+			return
+		}
+		r := bytes.NewReader(b)
+		br := bufio.NewReaderSize(r, 16)
+		for {
+			resp, err := http.ReadResponse(br, &http.Request{Method: method})
+			if err != nil {
+				return // package http gives the connection up
+			}
+			if resp.StatusCode < 200 {
+				continue
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				return
+			}
+			break
+		}
+		if at := len(b) - r.Len() - br.Buffered(); at != end {
+			t.Fatalf("%q ends after %d bytes, for package http after %d", b, end, at)
+		}
+	})
+}
+
+// What a cell sends beyond an answer reaches no other request over HTTP/2 or the path of
+// package http.
+func TestSurplusReachesNobody(t *testing.T) {
+	const stolen = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen"
+	for name, answer := range map[string]string{
+		"204":     "HTTP/1.1 204 No Content\r\n\r\n",
+		"304":     "HTTP/1.1 304 Not Modified\r\n\r\n",
+		"length":  "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, new(memnet.Net), Config{})
+				r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
+					br := bufio.NewReader(c)
+					for {
+						req, err := http.ReadRequest(br)
+						if err != nil {
+							return
+						}
+						io.Copy(io.Discard, req.Body)
+						if req.URL.Path == "/more" {
+							io.WriteString(c, answer+stolen)
+						} else {
+							fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(req.URL.Path), req.URL.Path)
+						}
+					}
+				}))
+				var asking sync.WaitGroup
+				for i := range 8 {
+					asking.Go(func() {
+						client := r.client(true)
+						for n := range 50 {
+							path, method := fmt.Sprintf("/%d-%d", i, n), "GET"
+							if n%3 == 0 {
+								method = "POST"
+							}
+							if n%4 == 1 {
+								path = "/more"
+							}
+							req, _ := http.NewRequest(method, r.url(path), strings.NewReader("body"))
+							resp, err := client.Do(req)
+							if err != nil {
+								t.Errorf("%s: %v", path, err)
+								return
+							}
+							got, _ := io.ReadAll(resp.Body)
+							resp.Body.Close()
+							if path != "/more" && (resp.StatusCode != 200 || string(got) != path) {
+								t.Errorf("%s got %d %q", path, resp.StatusCode, got)
+							}
+						}
+					})
+				}
+				asking.Wait()
+			})
+		})
+	}
+}
