@@ -93,6 +93,7 @@ context; without any of them it is http://127.0.0.1:7700.`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args:              cobra.ArbitraryArgs,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.ready(c) },
+		Annotations:       map[string]string{typedWords: strings.Join(a.args, "\x00")},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // there is our own
 	}
 	root.SetFlagErrorFunc(a.flagError)
@@ -251,7 +252,7 @@ func needed(c *cobra.Command) error {
 		}
 	})
 	if missing != nil {
-		return usage("%s needs %s; see %s -h", c.CommandPath(), strings.Join(missing, " and "), c.CommandPath())
+		return usage("%s needs %s; see %s -h", typed(c), strings.Join(missing, " and "), typed(c))
 	}
 	return nil
 }
@@ -261,9 +262,9 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usage("%s needs %s; see %s -h", c.CommandPath(), strings.Join(names[len(args):], " and "), c.CommandPath())
+			return usage("%s needs %s; see %s -h", typed(c), strings.Join(names[len(args):], " and "), typed(c))
 		case len(args) > len(names):
-			return usage("%s does not take %q; see %s -h", c.CommandPath(), args[len(names)], c.CommandPath())
+			return usage("%s does not take %q; see %s -h", typed(c), args[len(names)], typed(c))
 		}
 		return wellFormed(names, args)
 	}
@@ -273,7 +274,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 func atMost(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > len(names) {
-			return usage("%s does not take %q; see %s -h", c.CommandPath(), args[len(names)], c.CommandPath())
+			return usage("%s does not take %q; see %s -h", typed(c), args[len(names)], typed(c))
 		}
 		return wellFormed(names, args)
 	}

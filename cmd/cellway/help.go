@@ -12,6 +12,8 @@ import (
 // helpWithin has help written in the columns that there are: those of the
 // terminal, or as many as prose gets elsewhere.
 func (a *app) helpWithin(root *cobra.Command) {
+	// Beside each command stands what else it is called.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "{{.Short}}", "{{.Short}}{{range $i, $_ := .Aliases}}{{if $i}}, {{else}} (also: {{end}}{{.}}{{end}}{{if .Aliases}}){{end}}"))
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if rest := c.Flags().Args(); c.HasSubCommands() && len(rest) > 0 {

@@ -65,10 +65,10 @@ func (a *app) own(text string) string {
 // command is a command of this program's, for a shell.
 func (a *app) command(args ...string) string { return a.called() + " " + shell.Join(args) }
 
-// verbsOf are the names of a command's commands.
+// verbsOf are the names and aliases of a command's commands.
 func verbsOf(c *cobra.Command) (all []string) {
 	for _, sub := range c.Commands() {
-		all = append(all, sub.Name())
+		all = append(append(all, sub.Name()), sub.Aliases...)
 	}
 	return all
 }

@@ -17,12 +17,30 @@ func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
-	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(c.CommandPath()), args[0]), " "))
+	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(typed(c)), args[0]), " "))
 	hint := meant(c, args[0])
 	if hint == "" {
-		hint = fmt.Sprintf("; %s -h lists those that there are", c.CommandPath())
+		hint = fmt.Sprintf("; %s -h lists those that there are", typed(c))
 	}
 	return usage("%s%s", text, hint)
+}
+
+// typedWords is the annotation of the root with the words of the command line.
+const typedWords = "cellway_words"
+
+// typed is the path of a command as it was called: by the names or aliases that stand
+// on the command line.
+func typed(c *cobra.Command) string {
+	words := strings.Split(c.Root().Annotations[typedWords], "\x00")
+	path := []string{c.Root().Name()}
+	for ; c.HasParent(); c = c.Parent() {
+		name := c.Name()
+		if i := slices.IndexFunc(words, func(word string) bool { return word == c.Name() || c.HasAlias(word) }); i >= 0 {
+			name = words[i]
+		}
+		path = slices.Insert(path, 1, name)
+	}
+	return strings.Join(path, " ")
 }
 
 // meant says which of a command's commands somebody meant: one that is called so
@@ -74,7 +92,7 @@ func (a *app) flagError(c *cobra.Command, err error) error {
 	}
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return usage("%v%s; see %s -h", err, boot.Meant(missing.GetSpecifiedName(), names, "--"), c.CommandPath())
+	return usage("%v%s; see %s -h", err, boot.Meant(missing.GetSpecifiedName(), names, "--"), typed(c))
 }
 
 // formOf says what a flag of one of pflag's types takes; "" for our own, which

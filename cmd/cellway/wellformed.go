@@ -60,5 +60,5 @@ func saysWhat(c *cobra.Command) error {
 	if named {
 		return nil
 	}
-	return usage("say what to change; %s -h lists the settings", c.CommandPath())
+	return usage("say what to change; %s -h lists the settings", typed(c))
 }
