@@ -31,6 +31,9 @@ func (v Version) Sequence() uint32 { return uint32(v) }
 // String returns v as "incarnation.sequence".
 func (v Version) String() string { return dotted(uint64(v)) }
 
+// Append appends v to b as [Version.String] writes it.
+func (v Version) Append(b []byte) []byte { return appendDotted(b, uint64(v)) }
+
 // ParseVersion reads what [Version.String] writes, or a plain decimal number.
 func ParseVersion(s string) (Version, error) {
 	n, err := parseDotted(s)
@@ -64,11 +67,7 @@ func (e Epoch) Sequence() uint32 { return uint32(e) }
 func (e Epoch) String() string { return dotted(uint64(e)) }
 
 // Append appends e to b as [Epoch.String] writes it.
-func (e Epoch) Append(b []byte) []byte {
-	b = strconv.AppendUint(b, uint64(e.Incarnation()), 10)
-	b = append(b, '.')
-	return strconv.AppendUint(b, uint64(e.Sequence()), 10)
-}
+func (e Epoch) Append(b []byte) []byte { return appendDotted(b, uint64(e)) }
 
 // ParseEpoch reads what [Epoch.String] writes, or a plain decimal number.
 func ParseEpoch(s string) (Epoch, error) {
@@ -88,8 +87,11 @@ func (e *Epoch) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-func dotted(n uint64) string {
-	return strconv.FormatUint(n>>32, 10) + "." + strconv.FormatUint(n&0xffffffff, 10)
+func dotted(n uint64) string { return string(appendDotted(nil, n)) }
+
+func appendDotted(b []byte, n uint64) []byte {
+	b = append(strconv.AppendUint(b, n>>32, 10), '.')
+	return strconv.AppendUint(b, n&0xffffffff, 10)
 }
 
 func parseDotted(s string) (uint64, error) {

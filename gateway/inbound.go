@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -40,7 +41,9 @@ func (gw *Gateway) Refuse(w http.ResponseWriter, r *http.Request, code cellway.C
 func (x *exchange) ofServed(w http.ResponseWriter, r *http.Request) {
 	x.begin(&front.Served{Desk: &x.gw.desk, W: w, R: r}, time.Now())
 	x.method, x.host, x.fields, x.upgrade = r.Method, r.Host, r.Header, engine.Upgradable(r)
-	if x.path = r.URL.EscapedPath(); x.path == "" {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		x.path, _, _ = strings.Cut(r.RequestURI, "?") // as it was sent: a parsed URL keeps not every byte
+	} else if x.path = r.URL.EscapedPath(); x.path == "" {
 		x.path = "/"
 	}
 }

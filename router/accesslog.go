@@ -2,6 +2,7 @@ package router
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/front"
@@ -9,10 +10,7 @@ import (
 
 // log logs the request that has ended at now.
 func (x *exchange) log(now time.Time, cell cellway.CellID, version cellway.Version) {
-	parent := string(x.parent)
-	if v := x.head.Fields.Values(traceParent); parent == "" && len(v) == 1 {
-		parent = v[0]
-	}
+	var dotted [2*10 + 1]byte // of a version
 	fault := ""
 	if x.err != nil {
 		fault = x.err.Error()
@@ -23,7 +21,7 @@ func (x *exchange) log(now time.Time, cell cellway.CellID, version cellway.Versi
 		Text("cell_id", string(cell)).
 		Text("tenant", string(key.Tenant())).
 		Text("key", string(key)).
-		Text("map_version", version.String()).
+		Bytes("map_version", version.Append(dotted[:0])).
 		Text("code", string(x.code)).
 		Int("status", int64(x.status)).
 		Text("method", x.head.Method).
@@ -36,7 +34,7 @@ func (x *exchange) log(now time.Time, cell cellway.CellID, version cellway.Versi
 		Milliseconds("cell_ms", x.atCell).
 		Milliseconds("queued_ms", x.queued).
 		Int("attempts", int64(x.attempts)).
-		Text("trace_id", traceID(parent)).
+		Text("trace_id", x.traced()).
 		TextIfAny("endpoint", x.report.Endpoint). // the last one tried
 		AddrIfAny("client", x.rt.trusted.clientOf(x.head.Fields, x.peer)).
 		TextIfAny("error", fault).
@@ -44,4 +42,17 @@ func (x *exchange) log(now time.Time, cell cellway.CellID, version cellway.Versi
 		TrueIf("pass_through", x.out.PassThrough).
 		End()
 	_, _ = x.rt.lines.Write(x.text) // it never fails
+}
+
+// traced returns the id of the trace that the request belongs to, or "". It is valid as
+// long as x's memory is not used again.
+func (x *exchange) traced() string {
+	if len(x.parent) > 0 {
+		return traceID(unsafe.String(unsafe.SliceData(x.parent), len(x.parent)))
+	}
+	// It was not sent to any cell.
+	if v := x.head.Fields.Values(traceParent); len(v) == 1 {
+		return traceID(v[0])
+	}
+	return ""
 }

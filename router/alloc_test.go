@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -14,8 +15,14 @@ import (
 // A small request that goes by the router's own server costs no memory: not the
 // decision, with its look-up among many keys or of a bucket by a hash, not the
 // fields that are replaced, the limits or the figures, among them those of more
-// tenants than are counted.
+// tenants than are counted; and not its line of the access log.
 func TestRoutedRequestsAllocateNothing(t *testing.T) {
+	for name, log := range map[string]io.Writer{"no log": nil, "access log": io.Discard} {
+		t.Run(name, func(t *testing.T) { routeWithoutMemory(t, log) })
+	}
+}
+
+func routeWithoutMemory(t *testing.T, log io.Writer) {
 	cell, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +56,7 @@ func TestRoutedRequestsAllocateNothing(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	b := newBench(t, 0, func(c *Config) { c.Cells.Dial = nil })
+	b := newBench(t, 0, func(c *Config) { c.Cells.Dial, c.AccessLog = nil, log })
 	b.swap(b.content(1, func(c *routemap.Content) {
 		c.Cells[0].Endpoints = []string{"http://" + cell.Addr().String()}
 		c.Cells[0].Admit = admit // so that each tenant is hashed

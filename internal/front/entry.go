@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // An Entry is a line of an access log under construction: an object of JSON with
@@ -42,6 +43,11 @@ const maxLogged = 512
 func (e Entry) Text(name, v string) Entry {
 	e = append(e.name(name), '"')
 	return append(e.escape(v[:min(len(v), maxLogged)]), '"')
+}
+
+// Bytes is Text with bytes, of which nothing is kept.
+func (e Entry) Bytes(name string, v []byte) Entry {
+	return e.Text(name, unsafe.String(unsafe.SliceData(v), len(v)))
 }
 
 // TextIfAny adds a string unless it is empty.
@@ -103,8 +109,8 @@ func (e Entry) TrueIf(name string, v bool) Entry {
 }
 
 // escape adds a string as it stands between quotes (RFC 8259, section 7). What is
-// no UTF-8 becomes U+FFFD; DEL and the line separators of Unicode are escaped, too,
-// as they are for some readers what a line's end is.
+// no UTF-8 becomes U+FFFD; DEL, the controls U+0080 to U+009F and the line separators
+// of Unicode are escaped, too: some readers end a line there, and some terminals obey.
 func (e Entry) escape(s string) Entry {
 	from := 0
 	for i := 0; i < len(s); {
@@ -118,9 +124,9 @@ func (e Entry) escape(s string) Entry {
 			switch {
 			case r == utf8.RuneError && n == 1:
 				e = append(append(e, s[from:i]...), `\ufffd`...)
-			case r == '\u2028' || r == '\u2029':
-				e = append(append(e, s[from:i]...), `\u202`...)
-				e = append(e, "89"[r-'\u2028'])
+			case r <= '\u009f' || r == '\u2028' || r == '\u2029':
+				e = append(append(e, s[from:i]...), `\u`...)
+				e = append(e, hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 			default:
 				i += n
 				continue

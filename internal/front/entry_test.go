@@ -64,6 +64,7 @@ func TestEntryHasMillisecondsToTheMicrosecond(t *testing.T) {
 func FuzzEntry(f *testing.F) {
 	f.Add("plain", int64(5), int64(1500), []byte{192, 0, 2, 1})
 	f.Add("a\"b\\\x00\x1f\x7f\xff\xc3\x28é\u2028\u2029\U0001f600", int64(-1), int64(-1), []byte{})
+	f.Add("a\u0085b\u009bc\u00a0", int64(1), int64(1), []byte{})
 	f.Add(strings.Repeat("é", 300), int64(0), int64(1), bytes.Repeat([]byte{1}, 16))
 	f.Fuzz(func(t *testing.T, text string, n, d int64, ip []byte) {
 		client, _ := netip.AddrFromSlice(ip)
@@ -75,8 +76,8 @@ func FuzzEntry(f *testing.F) {
 		if !utf8.Valid(b) || bytes.IndexByte(b, '\n') != len(b)-1 {
 			t.Fatalf("%q is not a line of UTF-8", b)
 		}
-		for _, c := range b[:len(b)-1] {
-			if c < ' ' || c == 0x7f {
+		for _, c := range string(b[:len(b)-1]) {
+			if c < ' ' || c >= 0x7f && c <= 0x9f || c == '\u2028' || c == '\u2029' {
 				t.Fatalf("%q has a control", b)
 			}
 		}

@@ -28,6 +28,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []byte        // lines that wait
+	batch   []byte        // those that are written now
 	spare   []byte        // memory for the queue
 	told    uint64        // of dropped: how many have been owned up to
 	failing bool          // lines have been lost since one was written
@@ -163,24 +164,28 @@ func (l *Writer) Dropped() uint64 {
 	return l.dropped.Load()
 }
 
-// Flush returns when all lines are written, or after that long. Lines that are
-// not written by then may still be.
-func (l *Writer) Flush(within time.Duration) {
+// Flush returns when all lines are written, or after that long, with how many were not
+// by then. They may still be.
+func (l *Writer) Flush(within time.Duration) (left uint64) {
 	if l == nil {
-		return
+		return 0
 	}
 	l.mu.Lock()
 	busy := l.busy
 	l.mu.Unlock()
 	if busy == nil {
-		return
+		return 0
 	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
 	case <-busy:
+		return 0
 	case <-timer.C:
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return countLines(l.queue) + countLines(l.batch)
 }
 
 // drain writes what waits until nothing does.
@@ -197,7 +202,7 @@ func (l *Writer) drain(done chan struct{}) {
 			close(done)
 			return
 		}
-		l.queue, l.spare = l.spare[:0], nil
+		l.queue, l.batch, l.spare = l.spare[:0], batch, nil
 		lost := l.dropped.Load() - l.told
 		l.mu.Unlock()
 
@@ -230,6 +235,7 @@ func (l *Writer) drain(done chan struct{}) {
 		}
 
 		l.mu.Lock()
+		l.batch = nil
 		if l.spare = batch[:0]; cap(l.spare) > most/4 {
 			l.spare = nil // a burst is over
 		}

@@ -74,11 +74,14 @@ func TestNobodyWaitsForAStuckReader(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("writing took %v", took)
 		}
-		l.Flush(time.Second)
+		left := l.Flush(time.Second)
 		if took := time.Since(begun); took != time.Second {
 			t.Errorf("the flush took %v", took)
 		}
 		dropped := l.Dropped()
+		if left+dropped != 6000 {
+			t.Errorf("%d are left and %d dropped of 6000", left, dropped)
+		}
 		if dropped == 0 || 6000-dropped < most/1000-1 {
 			t.Errorf("%d of 6000 dropped", dropped)
 		}

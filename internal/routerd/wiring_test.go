@@ -244,15 +244,15 @@ func TestWhatACellSendsUnaskedIsNotLoggedRaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.publish(m)
-	p := f.start(f.args("--http1", "net/http")...) // whose transport tells the library's log
+	p := f.start(f.args("--http1", "net/http")...) // whose transport would tell the library's log
 	p.ready()
-	if _, _, err := p.see(nil); err != nil {
-		t.Fatal(err)
+	for range 3 {
+		if _, _, err := p.see(nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	var line struct{ Level, Text string }
-	p.log.await(t, "the standard library says", &line)
-	if line.Level != "WARN" || !strings.Contains(line.Text, "Unsolicited response") || strings.Contains(p.log.String(), "hush") {
-		t.Errorf("the log says %+v", line)
+	if all := p.log.String(); strings.Contains(all, "hush") || strings.Contains(all, "Unsolicited") {
+		t.Errorf("the log says %s", all)
 	}
 }
 

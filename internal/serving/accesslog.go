@@ -42,7 +42,12 @@ func (s *Stages) OpenAccessLog(path string, stdout io.Writer, log *slog.Logger) 
 	a.lines.OnLosing(func(why error) {
 		log.Error("access log not written; its lines are lost until it can be", "error", why)
 	})
-	s.Push("access log's last lines", func() error { a.lines.Flush(time.Second); return nil })
+	s.Push("access log's last lines", func() error {
+		if left := a.lines.Flush(time.Second); left > 0 {
+			log.Error("the last lines of the access log are lost: whoever reads it is stuck", "count", left)
+		}
+		return nil
+	})
 	return a, nil
 }
 

@@ -22,6 +22,7 @@ type LogFile struct {
 
 	mu    sync.Mutex
 	f     *os.File
+	fresh bool      // it was empty, and nothing was written to it
 	stale bool      // to open it again has failed last
 	tried time.Time // when that was
 }
@@ -70,7 +71,8 @@ func (l *LogFile) Reopen() error {
 		return err
 	}
 	old := l.f
-	l.f = f
+	info, err := f.Stat()
+	l.f, l.fresh = f, err == nil && info.Mode().IsRegular() && info.Size() == 0
 	l.mu.Unlock()
 	if old != nil {
 		return old.Close()
@@ -114,6 +116,15 @@ func (l *LogFile) current() (f *os.File, again bool) {
 	return l.f, l.stale && time.Since(l.tried) >= reopenEvery
 }
 
+// begins reports whether b would be the first that is written to the file.
+func (l *LogFile) begins(b []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.fresh
+	l.fresh = was && len(b) == 0
+	return was
+}
+
 // Write appends b. One that waits for a pipe's reader holds nobody up: Close ends
 // it. What is written while the file is opened again goes to one or the other, whole.
 func (l *LogFile) Write(b []byte) (n int, err error) {
@@ -121,6 +132,9 @@ func (l *LogFile) Write(b []byte) (n int, err error) {
 	if again {
 		_ = l.Reopen() // it is tried again, and Stale tells
 		f, _ = l.current()
+	}
+	if l.begins(b) && string(b) == "\n" {
+		return 1, nil // it was to end a line that was torn in the old file
 	}
 	for {
 		var took int

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,4 +91,41 @@ func TestLogFileThatCantBeOpenedAgainIsTriedAgain(t *testing.T) {
 			t.Errorf("the new file has %d bytes, stale %v", n, l.Stale())
 		}
 	})
+}
+
+// The end of a line that was torn in the old file is no line of the new one.
+func TestNewLogFileBeginsWithALine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.log")
+	l, err := OpenLogFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(all ...string) {
+		t.Helper()
+		for _, s := range all {
+			if n, err := l.Write([]byte(s)); n != len(s) || err != nil {
+				t.Fatalf("Write = %d, %v", n, err)
+			}
+		}
+	}
+	read := func(path, want string) {
+		t.Helper()
+		if b, err := os.ReadFile(path); string(b) != want {
+			t.Errorf("%s has %q, %v", filepath.Base(path), b, err)
+		}
+	}
+	write("one\n", "tor")
+	if err := errors.Join(os.Rename(path, path+".1"), l.Reopen()); err != nil {
+		t.Fatal(err)
+	}
+	write("\n", "two\n", "\n")
+	if err := l.Reopen(); err != nil { // it is the same one, which has something
+		t.Fatal(err)
+	}
+	write("\n", "three\n")
+	read(path+".1", "one\ntor")
+	read(path, "two\n\n\nthree\n")
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
