@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/spf13/cobra"
 )
 
@@ -54,6 +55,7 @@ func mended(in []api.Alarm) []alarm {
 		if halted && x.Code == "sink_failing" {
 			mend = firstConfirm + mend
 		}
+		x.Message = boot.PlainText(x.Message)
 		out = append(out, alarm{x, strings.ReplaceAll(mend, "NAME", name)})
 	}
 	return out

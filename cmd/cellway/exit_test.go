@@ -90,3 +90,16 @@ func TestEveryKindOfErrorHasItsExitCode(t *testing.T) {
 		}
 	}
 }
+
+// Programs are told of an error in the words that people read.
+func TestErrorsForProgramsLackTheNamesOfKinds(t *testing.T) {
+	var stderr bytes.Buffer
+	a := &app{err: &stderr, output: "json"}
+	if code := a.report(fmt.Errorf("worker %q: %w: the list has this id twice: %w", "w1", cellway.ErrInvalid, cellway.ErrInvalid)); code != exitFailed || !strings.Contains(stderr.String(), `"worker \"w1\": the list has this id twice"`) {
+		t.Errorf("code %d, %s", code, stderr.String())
+	}
+	all := mended([]api.Alarm{{Code: "sink_failing", Subject: "sink/x", Message: "write map 1.2: the disk is full: store not usable"}})
+	if got := all[0].Message; got != "write map 1.2: the disk is full" {
+		t.Error(got)
+	}
+}

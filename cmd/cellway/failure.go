@@ -55,7 +55,7 @@ func (a *app) report(err error) int {
 		a.reportGate(refused, err)
 		return k.exit
 	}
-	f := failure{Code: k.code, Error: err.Error(), Mend: a.own(strings.Join(a.mends(err), "\n"))}
+	f := failure{Code: k.code, Error: plain(err), Mend: a.own(strings.Join(a.mends(err), "\n"))}
 	if k.code == "interrupted" {
 		f.Error = "interrupted"
 	}
@@ -73,9 +73,7 @@ func (a *app) report(err error) int {
 		a.reportTo(f)
 		return k.exit
 	}
-	if k.code != "interrupted" {
-		f.Error = plaintext.Show(a.own(plain(err)))
-	}
+	f.Error = plaintext.Show(a.own(f.Error))
 	fmt.Fprintf(a.err, "cellway: %s\n", f.Error)
 	if len(f.Names) > 0 {
 		fmt.Fprintf(a.err, "  %s\n", some(f.Names, f.Total))

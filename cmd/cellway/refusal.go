@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
+	"github.com/cellway/cellway/internal/boot"
 )
 
 // A refusal is, for programs, what needs a confirmation and the command that
@@ -31,7 +32,7 @@ type partly struct {
 func (e partly) Unwrap() error { return e.error }
 
 func (a *app) refusal(e *client.Error) refusal {
-	return refusal{Code: e.Code, Detail: e.Detail, Digest: e.Digest, Causes: e.Causes, Counts: e.Counts, Command: a.again("--confirm", e.Digest)}
+	return refusal{Code: e.Code, Detail: boot.PlainText(e.Detail), Digest: e.Digest, Causes: e.Causes, Counts: e.Counts, Command: a.again("--confirm", e.Digest)}
 }
 
 // unconfirmed says that a person must confirm it first.
@@ -49,7 +50,7 @@ func (a *app) reportGate(e *client.Error, err error) {
 		f := failure{Code: e.Code, Error: text, Mend: a.again("--confirm", e.Digest)}
 		if !a.answered {
 			if err := a.show(a.refusal(e), nil); err != nil {
-				f = failure{Code: "failed", Error: err.Error()}
+				f = failure{Code: "failed", Error: plain(err)}
 			}
 		}
 		a.reportTo(f)

@@ -10,9 +10,8 @@ import (
 	"github.com/cellway/cellway"
 )
 
-// Plain is an error as people read it, line by line: without the names of its kind at
-// the end, where a sentence has said the same already, and without what the system
-// called it. Beside those of [cellway.ErrInvalid] and its like, kinds have such names;
+// Plain is an error as people read it, line by line: without the names of its kind,
+// where a sentence has said the same already, and without what the system called it. Beside those of [cellway.ErrInvalid] and its like, kinds have such names;
 // wordless are those that tell a reader nothing, whatever stands before.
 func Plain(err error, wordless, kinds []error) string {
 	text := err.Error()
@@ -24,28 +23,45 @@ func Plain(err error, wordless, kinds []error) string {
 			}
 		}
 	}
-	wordless = append([]error{cellway.ErrInvalid}, wordless...)
-	kinds = append([]error{
-		cellway.ErrNotFound, cellway.ErrExists, cellway.ErrConflict, cellway.ErrNeedsMove, cellway.ErrGate, cellway.ErrNoRoom,
-		cellway.ErrInUse, cellway.ErrNotReady, cellway.ErrForbidden, cellway.ErrStoreDown,
-	}, kinds...)
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		for cut := true; cut; {
-			cut = false
-			for _, kind := range slices.Concat(wordless, kinds) {
-				rest, ok := strings.CutSuffix(line, ": "+kind.Error())
-				if ok && (slices.Contains(wordless, kind) || says(rest)) {
-					line, cut = rest, true
-				}
-			}
-		}
-		if errors.Is(err, cellway.ErrInvalid) {
-			line = strings.ReplaceAll(line, ": "+cellway.ErrInvalid.Error()+": ", ": ")
-		}
-		lines[i] = missing.ReplaceAllString(line, "${1}there is no $2")
+		lines[i] = plainLine(line, wordless, kinds)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// PlainText is what [Plain] makes of an error of which only the text has come.
+func PlainText(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = plainLine(line, nil, nil)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func plainLine(line string, wordless, kinds []error) string {
+	wordless = append([]error{cellway.ErrInvalid}, wordless...)
+	// Of these a sentence goes on without.
+	inner := []error{cellway.ErrNoRoom, cellway.ErrInUse, cellway.ErrNeedsMove, cellway.ErrNotReady, cellway.ErrStoreDown}
+	kinds = slices.Concat(inner, []error{cellway.ErrNotFound, cellway.ErrExists, cellway.ErrConflict, cellway.ErrGate, cellway.ErrForbidden}, kinds)
+	for cut := true; cut; {
+		cut = false
+		for _, kind := range slices.Concat(wordless, kinds) {
+			rest, ok := strings.CutSuffix(line, ": "+kind.Error())
+			if ok && (slices.Contains(wordless, kind) || says(rest)) {
+				line, cut = rest, true
+			}
+		}
+	}
+	for _, kind := range slices.Concat(wordless, inner) {
+		for _, sign := range []string{": ", "; "} {
+			before, after, ok := strings.Cut(line, ": "+kind.Error()+sign)
+			for ; ok && (slices.Contains(wordless, kind) || says(before)); before, after, ok = strings.Cut(line, ": "+kind.Error()+sign) {
+				line = before + sign + after
+			}
+		}
+	}
+	return missing.ReplaceAllString(line, "${1}there is no $2")
 }
 
 // missing is how an error says of a record, by its kind and name, that it is none.

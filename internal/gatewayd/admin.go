@@ -1,11 +1,13 @@
 package gatewayd
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/cellway/cellway/shuffle/hand"
@@ -86,9 +88,17 @@ type TenantCount struct {
 
 // adminHandler answers people and their tools. It changes nothing.
 func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
-	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: reg, Ready: d.gw.Ready, Profiles: loopback})
+	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: reg, Ready: d.isReady, Profiles: loopback})
 	mux.HandleFunc("GET /hands", d.hands)
 	return mux
+}
+
+// isReady says why the gateway is not ready, or nil.
+func (d *daemon) isReady() error {
+	if err := d.gw.Ready(); err != nil {
+		return errors.New(boot.Plain(err, nil, nil))
+	}
+	return nil
 }
 
 // hands says who the workers are and, if one is named, which are a tenant's.
@@ -97,7 +107,7 @@ func (d *daemon) hands(w http.ResponseWriter, r *http.Request) {
 	for _, one := range r.URL.Query()["tenant"] {
 		id := cellway.TenantID(one)
 		if err := id.Validate(); err != nil {
-			serving.Plain(w, http.StatusBadRequest, err.Error())
+			serving.Plain(w, http.StatusBadRequest, boot.Plain(err, nil, nil))
 			return
 		}
 		h, ok := d.gw.Hand(id)
@@ -131,7 +141,7 @@ func (d *daemon) status() Status {
 		s.Since = &st.Swapped
 	}
 	if st.ListError != nil {
-		s.Failing = &ListFailing{st.ListError.Error(), st.ListSince}
+		s.Failing = &ListFailing{boot.Plain(st.ListError, nil, nil), st.ListSince}
 	}
 	for _, one := range st.Workers {
 		attempts, failed := uint64(0), uint64(0)

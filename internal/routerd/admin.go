@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
@@ -58,11 +59,13 @@ func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
 // isReady says why the router is not ready, or nil. If it has no map, the reason
 // is with its sources.
 func (d *daemon) isReady() error {
-	err := d.rt.Ready()
-	if err == nil || d.rt.Map() != nil {
-		return err
+	switch err := d.rt.Ready(); {
+	case err == nil:
+		return nil
+	case d.rt.Map() != nil:
+		return errors.New(boot.Plain(err, nil, nil))
 	}
-	return withoutMap(d.feed.Status())
+	return errors.New(boot.PlainText(withoutMap(d.feed.Status()).Error()))
 }
 
 // withoutMap says why there is no map: what its sources answered, and what was
