@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -146,14 +147,35 @@ func brokeOff(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrCut, err)
 }
 
-// problem reads a short reason out of an answer, if it has one.
+// problem reads a short reason out of an answer, if it has one. Of a router that is
+// not known it says what that one lacks, as the control plane speaks to people there.
 func problem(resp *http.Response) string {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	var p api.Problem
 	if err != nil || json.Unmarshal(raw, &p) != nil || p.Code == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (%.40q: %.200q)", p.Code, p.Detail)
+	if p.Code == api.CodeUnauthenticated {
+		if resp.Request.Header.Get("Authorization") == "" {
+			return ": it wants a token: set source-token"
+		}
+		return ": it refuses the token of source-token (" + shown(p.Detail, 400) + ")"
+	}
+	return fmt.Sprintf(" (%s: %s)", shown(p.Code, 40), shown(p.Detail, 400))
+}
+
+// shown is what somebody else has said, as one line of at most that many characters.
+func shown(text string, most int) string {
+	out := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if r := []rune(out); len(r) > most {
+		out = string(r[:most-1]) + "…"
+	}
+	return out
 }
 
 var errTooSlow = errors.New("the source is too slow")

@@ -237,6 +237,48 @@ func TestHTTPAnswersThatAreNoMaps(t *testing.T) {
 	}
 }
 
+// What the control plane says to people is not for a router's log where that one lacks
+// a token; else it is told in one line.
+func TestARefusalOfTheControlPlaneIsToldInOneLine(t *testing.T) {
+	long := strings.Repeat("x", 500)
+	for name, tt := range map[string]struct {
+		token string
+		p     api.Problem
+		want  string
+	}{
+		"no token":      {"", api.Problem{Code: api.CodeUnauthenticated, Detail: "a token is needed: send it as Authorization: Bearer TOKEN"}, "401 Unauthorized: it wants a token: set source-token"},
+		"another token": {"secret", api.Problem{Code: api.CodeUnauthenticated, Detail: "this token is unknown"}, "401 Unauthorized: it refuses the token of source-token (this token is unknown)"},
+		"another role":  {"secret", api.Problem{Code: api.CodeForbidden, Detail: "role \"cell\" may\nnot\x1b[2J"}, `401 Unauthorized (forbidden: role "cell" may not [2J)`},
+		"a long reason": {"secret", api.Problem{Code: api.CodeForbidden, Detail: long}, "(forbidden: " + long[:399] + "…)"},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", api.ProblemType)
+			w.WriteHeader(http.StatusUnauthorized)
+			_ = json.NewEncoder(w).Encode(tt.p)
+		}))
+		cfg := CredentialsConfig{}
+		if tt.token != "" {
+			cfg.TokenFile = filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(cfg.TokenFile, []byte(tt.token), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		auth, err := NewCredentials(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := NewHTTP(HTTPConfig{URL: s.URL, Auth: auth})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Manifest(t.Context(), 0); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+		auth.Close()
+		s.Close()
+	}
+}
+
 // A part may take as long as it likes, as long as it comes.
 func TestALargePartIsEndedBySilenceOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
