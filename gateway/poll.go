@@ -73,7 +73,11 @@ func (p *poll) turn(ctx context.Context) {
 		return
 	case err != nil:
 		if p.failed(err) {
-			p.log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
+			what := "keeping the last good list of workers"
+			if p.Current() == nil {
+				what = "no list of workers yet, and not ready before one comes"
+			}
+			p.log.ErrorContext(ctx, what, slog.Any("error", err))
 		}
 		return
 	case p.looked():

@@ -376,7 +376,7 @@ func TestWorkersThatAreNotGivenAreToldWhy(t *testing.T) {
 			var line struct {
 				Error string `json:"error"`
 			}
-			log.await(t, "keeping the last good list of workers", &line)
+			log.await(t, "no list of workers yet, and not ready before one comes", &line)
 			if !strings.Contains(line.Error, at.want) {
 				t.Errorf("it says %q, want %q", line.Error, at.want)
 			}
