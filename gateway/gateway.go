@@ -108,9 +108,10 @@ func (gw *Gateway) newTenant(name string) *tenant {
 	return t
 }
 
-// Run follows the source of workers, resolves the names of their endpoints,
-// and probes them until ctx ends, and returns once the access log has its last lines
-// or does not take them for a second. It must run once while the gateway serves. The error is that of the source, or nil.
+// Run follows the source of workers, resolves the names of their endpoints, and probes
+// them until ctx ends, and returns once the access log has its last lines or does not
+// take them for a second. It must run once while the gateway serves. The error is that
+// of the source, or nil.
 func (gw *Gateway) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 // A keyIndex finds the number of a key by the key's hash. It holds four bytes a
 // place, at most two thirds of them taken: the number plus one, and in the bits
 // above it what fits of the hash, which tells most other keys apart without a look
-// at them. So a large map has little that a look-up may find outside the
-// processor's caches. The hash is seeded anew in each process, so that nobody can
+// at them. A look-up in a large map spends its time on cache misses, and so the index
+// is small. The hash is seeded anew in each process, so that nobody can
 // choose keys that collide; it decides no owner and is stored nowhere.
 type keyIndex struct {
 	shift  uint // of a hash to its place: its upper bits

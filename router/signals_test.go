@@ -260,7 +260,7 @@ func TestAddressesAreKeptForTheNextStart(t *testing.T) {
 	}
 }
 
-// Lines that wait keep no more of a request than they will print.
+// A line has no more than the start of what a client sent.
 func TestAccessLogClipsWhatClientsSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out testlog.Text

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/cellway/cellway/internal/demo/act"
 	"github.com/cellway/cellway/internal/demo/report"
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // program builds the command whose processes play the parts. It is built as
@@ -44,31 +44,13 @@ func ownTemp(t *testing.T) {
 	})
 }
 
-// A locked writer may be read while it is written.
-type lockedWriter struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedWriter) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestTheWholeScriptOnARealFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays every act on real processes, which takes half a minute")
 	}
 	path := program(t)
 	ownTemp(t)
-	var progress lockedWriter
+	var progress testlog.Text
 	rep, err := Run(t.Context(), Config{Path: path, Tenants: 400, For: 40 * time.Second, Progress: &progress})
 	t.Log(progress.String())
 	if err != nil {
@@ -129,7 +111,7 @@ func TestAKeptFleetAnswersAtThePrintedAddressesUntilItIsInterrupted(t *testing.T
 	ownTemp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	var progress lockedWriter
+	var progress testlog.Text
 	kept := make(chan report.Report, 1)
 	done := make(chan error)
 	go func() {

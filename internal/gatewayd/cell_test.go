@@ -1,7 +1,6 @@
 package gatewayd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/cellway/cellway/guard"
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // A cell is a list of workers, on disk, and the workers, on loopback.
@@ -153,7 +152,7 @@ func (c *cell) args(more ...string) []string {
 // A process is a gateway that runs in this one.
 type process struct {
 	t      testing.TB
-	log    *watchedLog
+	log    *testlog.Text
 	listen []string
 	admin  string
 	cancel context.CancelFunc
@@ -164,13 +163,13 @@ type process struct {
 func (c *cell) start(args ...string) *process {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: c.t, log: newWatchedLog(), cancel: cancel, done: make(chan error, 1)}
+	p := &process{t: c.t, log: new(testlog.Text), cancel: cancel, done: make(chan error, 1)}
 	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
 	var line struct {
 		Listen []string `json:"listen"`
 		Admin  string   `json:"admin"`
 	}
-	p.log.await(c.t, "gateway starts", &line)
+	p.log.Await(c.t, "gateway starts", &line)
 	p.listen, p.admin = line.Listen, "http://"+line.Admin
 	c.t.Cleanup(func() { cancel(); <-p.done })
 	p.eventually("the gateway to be ready", func() error {
@@ -275,58 +274,6 @@ next:
 	}
 	p.t.Fatalf("no tenant has %v in its hand", ids)
 	return ""
-}
-
-// A watchedLog collects a log in JSON and wakes who waits for a line.
-type watchedLog struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{}
-}
-
-func newWatchedLog() *watchedLog { return &watchedLog{changed: make(chan struct{})} }
-
-func (l *watchedLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.changed)
-	l.changed = make(chan struct{})
-	return l.b.Write(b)
-}
-
-func (l *watchedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// await waits for a line with that message and reads it into into.
-func (l *watchedLog) await(t testing.TB, msg string, into any) {
-	t.Helper()
-	end := time.After(15 * time.Second)
-	for {
-		l.mu.Lock()
-		text, changed := l.b.String(), l.changed
-		l.mu.Unlock()
-		for line := range strings.Lines(text) {
-			var head struct {
-				Msg string `json:"msg"`
-			}
-			if json.Unmarshal([]byte(line), &head) == nil && head.Msg == msg {
-				if into != nil {
-					if err := json.Unmarshal([]byte(line), into); err != nil {
-						t.Fatal(err)
-					}
-				}
-				return
-			}
-		}
-		select {
-		case <-changed:
-		case <-end:
-			t.Fatalf("no line %q in the log:\n%s", msg, text)
-		}
-	}
 }
 
 var errNotYet = errors.New("not yet")

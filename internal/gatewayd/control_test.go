@@ -16,6 +16,7 @@ import (
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/client"
 	"github.com/cellway/cellway/internal/controld"
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // An office is a control plane, on disk, that runs in this process while it is open.
@@ -369,14 +370,14 @@ func TestWorkersThatAreNotGivenAreToldWhy(t *testing.T) {
 		"nobody at the address": {o.args("--workers-control", "http://127.0.0.1:1", "--workers-keep", ""), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := newWatchedLog()
+			log := new(testlog.Text)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- Run(ctx, at.args, log, log) }()
 			var line struct {
 				Error string `json:"error"`
 			}
-			log.await(t, "no list of workers yet, and not ready before one comes", &line)
+			log.Await(t, "no list of workers yet, and not ready before one comes", &line)
 			if !strings.Contains(line.Error, at.want) {
 				t.Errorf("it says %q, want %q", line.Error, at.want)
 			}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 func TestAGatewayServesEachTenantFromItsHand(t *testing.T) {
@@ -107,7 +109,7 @@ func TestTheLogTellsWorkersFromTheCell(t *testing.T) {
 	var line struct {
 		Cell, Worker string
 	}
-	p.log.await(t, "endpoint left alone for a while", &line)
+	p.log.Await(t, "endpoint left alone for a while", &line)
 	if line.Cell != "cell-001" || line.Worker != "w1" {
 		t.Errorf("cell %q, worker %q", line.Cell, line.Worker)
 	}
@@ -178,7 +180,7 @@ func TestAListIsFollowedWhileRequestsGoOn(t *testing.T) {
 		t.Error("nobody was dealt the new worker")
 	}
 	c.write("workers.json", `{"size":2,"workers":[`)
-	p.log.await(t, "keeping the last good list of workers", nil)
+	p.log.Await(t, "keeping the last good list of workers", nil)
 	_, s := p.hand("acme")
 	if len(s.Workers) != 7 {
 		t.Errorf("a bad list is in use: %+v", s)
@@ -322,11 +324,11 @@ func TestLimitsOfTenantsAreReadAgain(t *testing.T) {
 		hangUp(t)
 		p.eventually("the end of the failure", func() error { return failing("0") })
 	}
-	p.log.await(t, "limits of tenants not read; they stay as they were", nil)
-	p.log.await(t, "limits of tenants can be read again, and are as they were", nil)
+	p.log.Await(t, "limits of tenants not read; they stay as they were", nil)
+	p.log.Await(t, "limits of tenants can be read again, and are as they were", nil)
 	c.write("limits.json", `{"acme": {"rate": 0.001, "burst": 3}}`) // without a signal
 	var line struct{ Tenants int }
-	p.log.await(t, "limits of tenants read again", &line)
+	p.log.Await(t, "limits of tenants read again", &line)
 	if n := served(); n != 3 || line.Tenants != 1 {
 		t.Errorf("%d requests were served, want 3; told of %d tenants", n, line.Tenants)
 	}
@@ -380,7 +382,7 @@ func TestWhatEndsTheStart(t *testing.T) {
 		"a taken address": {[]string{"--listen", c.workers[0].addr}, "listen: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Run(t.Context(), c.args(tc.args...), os.Stderr, newWatchedLog())
+			err := Run(t.Context(), c.args(tc.args...), os.Stderr, new(testlog.Text))
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, want %q", err, tc.says)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // exampleFile is the file that is shipped, with all settings.
@@ -125,7 +126,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if code := Main(t.Context(), []string{"--version"}, &out, io.Discard); code != 0 || !strings.HasPrefix(out.String(), "cellway-gateway ") {
 		t.Errorf("code %d: %s", code, out.String())
 	}
-	errs := newWatchedLog()
+	errs := new(testlog.Text)
 	if code := Main(t.Context(), []string{"--no-such"}, &out, errs); code != 2 || !strings.Contains(errs.String(), "cellway-gateway: ") {
 		t.Errorf("code %d: %s", code, errs.String())
 	}
@@ -187,7 +188,7 @@ func TestOddFilesAreErrorsAtOnce(t *testing.T) {
 	c := newCell(t, 2, 1)
 	for _, setting := range []string{"--workers-file", "--tenant-limits", "--worker-ca"} {
 		done := make(chan error, 1)
-		go func() { done <- Run(t.Context(), c.args(setting, filepath.Dir(c.dir)), io.Discard, newWatchedLog()) }()
+		go func() { done <- Run(t.Context(), c.args(setting, filepath.Dir(c.dir)), io.Discard, new(testlog.Text)) }()
 		select {
 		case err := <-done:
 			if err == nil {

@@ -1,7 +1,6 @@
 package routerd
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
@@ -12,14 +11,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/testlog"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -137,7 +135,7 @@ func (f *fleet) args(more ...string) []string {
 // A process is a router that runs in this one.
 type process struct {
 	t      testing.TB
-	log    *watchedLog
+	log    *testlog.Text
 	listen []string
 	admin  string
 	cancel context.CancelFunc
@@ -148,7 +146,7 @@ type process struct {
 func (f *fleet) start(args ...string) *process {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: f.t, log: newWatchedLog(), cancel: cancel, done: make(chan error, 1)}
+	p := &process{t: f.t, log: new(testlog.Text), cancel: cancel, done: make(chan error, 1)}
 	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
 	p.learn()
 	f.t.Cleanup(func() { cancel(); <-p.done })
@@ -162,7 +160,7 @@ func (p *process) learn() {
 		Listen []string `json:"listen"`
 		Admin  string   `json:"admin"`
 	}
-	p.log.await(p.t, "router starts", &line)
+	p.log.Await(p.t, "router starts", &line)
 	p.listen, p.admin = line.Listen, "http://"+line.Admin
 }
 
@@ -240,58 +238,6 @@ func (p *process) mapStatus() (st mapStatus) {
 		p.t.Fatalf("/map: %v\n%s", err, body)
 	}
 	return st
-}
-
-// A watchedLog collects a log in JSON and wakes who waits for a line.
-type watchedLog struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{}
-}
-
-func newWatchedLog() *watchedLog { return &watchedLog{changed: make(chan struct{})} }
-
-func (l *watchedLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.changed)
-	l.changed = make(chan struct{})
-	return l.b.Write(b)
-}
-
-func (l *watchedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// await waits for a line with that message and reads it into into.
-func (l *watchedLog) await(t testing.TB, msg string, into any) {
-	t.Helper()
-	end := time.After(15 * time.Second)
-	for {
-		l.mu.Lock()
-		text, changed := l.b.String(), l.changed
-		l.mu.Unlock()
-		for line := range strings.Lines(text) {
-			var head struct {
-				Msg string `json:"msg"`
-			}
-			if json.Unmarshal([]byte(line), &head) == nil && head.Msg == msg {
-				if into != nil {
-					if err := json.Unmarshal([]byte(line), into); err != nil {
-						t.Fatal(err)
-					}
-				}
-				return
-			}
-		}
-		select {
-		case <-changed:
-		case <-end:
-			t.Fatalf("no line %q in the log:\n%s", msg, text)
-		}
-	}
 }
 
 // freeAddress returns a loopback address where nobody listens.

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // spawn runs a router in a process of its own, whose end is sent to done.
@@ -29,7 +31,7 @@ func (f *fleet) spawn(args ...string) (p *process, child *os.Process, done <-cha
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, name, args...)
-	p = &process{t: f.t, log: newWatchedLog(), cancel: cancel}
+	p = &process{t: f.t, log: new(testlog.Text), cancel: cancel}
 	cmd.Stderr = p.log
 	if err := cmd.Start(); err != nil {
 		f.t.Fatal(err)
@@ -110,7 +112,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		p, child, done := f.spawn(f.args("--drain-wait", "1m")...)
 		p.ready()
 		terminate(t, child)
-		p.log.await(t, "router not ready any more", nil)
+		p.log.Await(t, "router not ready any more", nil)
 		time.Sleep(250 * time.Millisecond) // sooner, it is taken for the first one again
 		terminate(t, child)
 		select {

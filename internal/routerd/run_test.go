@@ -278,7 +278,7 @@ func TestAccessLogCanBeMovedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	hangUp(t)
-	p.log.await(t, "told to read files again", nil)
+	p.log.Await(t, "told to read files again", nil)
 	p.wantCell("globex", "cell-002")
 	p.eventually("a line in the new file", func() error { return logged("access.log", "globex") })
 }
@@ -426,7 +426,7 @@ func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
 func TestAHangingCellLeavesRoomInASmallRouter(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--max-in-flight", "8", "--cell-in-flight", "512", "--cell-queue-wait", "15s")...)
-	p.log.await(t, "limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
+	p.log.Await(t, "limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
 		"raise the limit of descriptors (ulimit -n, LimitNOFILE), or max-connections and max-in-flight", nil)
 	p.ready()
 	var all sync.WaitGroup

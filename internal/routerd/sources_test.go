@@ -47,7 +47,7 @@ func TestASickSourcePreventsNoStart(t *testing.T) {
 			p = f.start(f.args()...)
 			p.ready()
 			p.wantCell("acme", "cell-001")
-			p.log.await(t, "source of maps fails", nil)
+			p.log.Await(t, "source of maps fails", nil)
 			if err := p.end(); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestATokenInTheClearIsToldOf(t *testing.T) {
 		}
 	}
 	p := f.start(f.args("--source", "http://127.0.0.2.example:1", "--source-token", f.path("token"))...)
-	p.log.await(t, "doubtful setting", nil)
+	p.log.Await(t, "doubtful setting", nil)
 }
 
 // Heads that are refused in front of the router are answered, counted and

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/cellway/cellway/internal/testlog"
 )
 
 // unread returns a pipe for a process to write to whose reader is gone, or is
@@ -57,7 +59,7 @@ func TestARouterNeedsNobodyToReadItsLogs(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- cmd.Wait() }()
 			t.Cleanup(func() { cmd.Process.Kill() })
-			p := &process{t: t, log: newWatchedLog(), listen: []string{"http://" + listen}, admin: "http://" + admin}
+			p := &process{t: t, log: new(testlog.Text), listen: []string{"http://" + listen}, admin: "http://" + admin}
 			p.ready()
 			for range 300 {
 				p.wantCell("acme", "cell-001")

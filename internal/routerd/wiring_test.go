@@ -144,7 +144,7 @@ func TestTheRoutersOwnCertificateIsReadAgain(t *testing.T) {
 	}
 	f.certificate("router", 10, "router.example")
 	hangUp(t)
-	p.log.await(t, "certificates read again", nil)
+	p.log.Await(t, "certificates read again", nil)
 }
 
 // The authorities of cells are read again: a cell's next certificate may be
@@ -170,7 +170,7 @@ func TestTheAuthoritiesOfCellsAreReadAgain(t *testing.T) {
 	f.certificate("next", 8, "cell-001")
 	ca("cell", "next")
 	hangUp(t)
-	p.log.await(t, "authorities read again; connections that are open stay", nil)
+	p.log.Await(t, "authorities read again; connections that are open stay", nil)
 	f.secure("next", nil, "localhost")
 	p.eventually("the cell with the new authority's certificate", func() error {
 		_, _, err := p.see(nil)
@@ -217,9 +217,8 @@ func TestAuthoritiesChangeWithoutASignal(t *testing.T) {
 	}
 }
 
-// What a cell sends unasked stands in the log like all else, and not in its own
-// bytes.
-func TestWhatACellSendsUnaskedIsNotLoggedRaw(t *testing.T) {
+// What a cell sends unasked is not in the log.
+func TestWhatACellSendsUnaskedIsNotLogged(t *testing.T) {
 	f := newFleet(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestTextHasWhatManyWroteToIt(t *testing.T) {
@@ -26,4 +28,23 @@ func TestTextHasWhatManyWroteToIt(t *testing.T) {
 	if n := len(text.Lines("writer 3", "gone")); n != 0 {
 		t.Errorf("%d lines that have only one of two parts", n)
 	}
+}
+
+func TestAwaitSeesALineThatComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log Text
+		go func() {
+			for i := range 3 {
+				time.Sleep(time.Second)
+				fmt.Fprintf(&log, "{\"msg\":\"line\",\"n\":%d}\nnot JSON\n", i)
+			}
+			fmt.Fprintf(&log, "{\"msg\":\"another\",\"n\":7}\n")
+		}()
+		var line struct{ N int }
+		log.Await(t, "another", &line)
+		log.Await(t, "line", nil) // which is there already
+		if line.N != 7 {
+			t.Errorf("read %d", line.N)
+		}
+	})
 }
