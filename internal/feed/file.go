@@ -165,18 +165,3 @@ func (f *File) Part(_ context.Context, p routemap.Part) ([]byte, error) {
 	}
 	return b, nil
 }
-
-// Check reports why a source that exists could not be used.
-func (f *File) Check() error {
-	raw, err := f.read()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil // it may come later
-	case err != nil:
-		return err
-	}
-	if _, err := decodeManifest(raw); err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
-	}
-	return nil
-}

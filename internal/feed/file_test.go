@@ -137,18 +137,3 @@ func TestHalfAFileIsRefused(t *testing.T) {
 		})
 	}
 }
-
-func TestFileCheck(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "maps")
-	if err := NewFile(path).Check(); err != nil {
-		t.Errorf("what is not there yet: %v", err)
-	}
-	replace(t, path, []byte("hello"))
-	if err := NewFile(path).Check(); err == nil {
-		t.Error("nonsense passes")
-	}
-	replace(t, path, newPublisher(t).base().Archive())
-	if err := NewFile(path).Check(); err != nil {
-		t.Error(err)
-	}
-}

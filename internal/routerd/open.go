@@ -52,7 +52,6 @@ type inputs struct {
 	keys        *feed.KeyringFile
 	creds       *feed.Credentials
 	sources     []feed.Source
-	files       []*feed.File // those of sources that are on a file system
 	targets     []feed.Target
 	serverCerts *serving.Certificates // nil without one
 	cellCerts   *serving.Certificates // the router's own, for cells; nil without one
@@ -101,8 +100,7 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 			note("source", fmt.Errorf("%q is neither http:// nor https:// nor a path", one))
 			continue
 		}
-		in.files = append(in.files, feed.NewFile(one))
-		in.sources = append(in.sources, in.files[len(in.files)-1])
+		in.sources = append(in.sources, feed.NewFile(one))
 	}
 	if n := len(s.tlsCerts.All); n > 0 && n == len(s.tlsKeys.All) {
 		in.serverCerts, err = serving.LoadCertificates("tls-cert", s.tlsCerts.All, s.tlsKeys.All, log)

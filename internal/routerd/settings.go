@@ -65,7 +65,7 @@ type settings struct {
 func (s *settings) flags(fs *flag.FlagSet) {
 	second := time.Second
 	fs.String("config", "", "`file` of settings")
-	fs.BoolVar(&s.check, "check", false, "read settings, keys, certificates, state folder and the place of the access log, say what is wrong, and exit")
+	fs.BoolVar(&s.check, "check", false, "read settings, keys, certificates, state folder and the place of the access log, look for a map at each source, say what is wrong, and exit")
 	fs.BoolVar(&s.version, "version", false, "say which build this is, and exit")
 
 	fs.StringVar(&s.fleet, "fleet", "", "`name` of the fleet; maps of another one are refused")
