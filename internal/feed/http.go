@@ -262,6 +262,9 @@ func (h *HTTP) Report(ctx context.Context, id string, r api.RouterReport) (api.L
 		if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&lease); err != nil {
 			return api.Lease{}, fmt.Errorf("answer of %s to a report: %w", h.base, err)
 		}
+		if lease.LeaseMS <= 0 {
+			return api.Lease{}, fmt.Errorf("%s is not a control plane: its answer to a report grants no lease", h.base)
+		}
 	}
 	return lease, nil
 }

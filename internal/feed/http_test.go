@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -73,7 +74,9 @@ func (p *plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer p.mu.Unlock()
 		p.reports = append(p.reports, report)
 		p.ids = append(p.ids, strings.TrimPrefix(r.URL.Path, "/v1/routers/"))
-		_ = json.NewEncoder(w).Encode(p.lease)
+		lease := p.lease
+		lease.LeaseMS = cmp.Or(lease.LeaseMS, 30000)
+		_ = json.NewEncoder(w).Encode(lease)
 	default:
 		http.NotFound(w, r)
 	}
@@ -234,6 +237,21 @@ func TestHTTPAnswersThatAreNoMaps(t *testing.T) {
 				b.want(1, 2)
 			})
 		})
+	}
+}
+
+// A program that answers everything with 200 has taken no report.
+func TestAReportThatGetsNoLeaseHasFailed(t *testing.T) {
+	for _, text := range []string{`{"ok": true}`, `{"lease_ms": 0}`, `[]`, ``, `<html>`} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
+		h, err := NewHTTP(HTTPConfig{URL: s.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lease, err := h.Report(t.Context(), "r1", api.RouterReport{}); err == nil || !strings.Contains(err.Error(), s.URL) {
+			t.Errorf("%s: %+v, %v", text, lease, err)
+		}
+		s.Close()
 	}
 }
 
