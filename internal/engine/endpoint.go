@@ -101,6 +101,12 @@ func (e *endpoint) closeIdle() {
 	for _, l := range e.pool.all.allLoops() {
 		l.post(func() { l.closeIdle(e) })
 	}
+	e.dialAnew()
+}
+
+// dialAnew has the next request that goes by package http open a connection, unless
+// another one leaves it one meanwhile.
+func (e *endpoint) dialAnew() {
 	e.plain.CloseIdleConnections()
 	e.switchable.CloseIdleConnections()
 	e.grpc.CloseIdleConnections()

@@ -52,7 +52,9 @@ func unframed(i httptrace.GotConnInfo, method string) net.Conn {
 	return c.Conn
 }
 
-// Read reads what belongs to the answer under way.
+// Read reads what belongs to the answer under way. Where more has come, or may, the end of
+// the answer is the end of the connection: package http lends out no connection of
+// which it has read the end.
 func (c *framed) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	over := c.surplus
@@ -63,14 +65,14 @@ func (c *framed) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if took := c.ends.take(p[:n]); took < n {
-		c.surplus = true
-		if n = took; n == 0 {
-			return 0, errSurplus
-		}
-		return n, nil
+	took := c.ends.take(p[:n])
+	if took == n && !c.ends.last() {
+		return n, err
 	}
-	return n, err
+	if c.surplus = true; took == 0 {
+		return 0, errSurplus
+	}
+	return took, io.EOF
 }
 
 // ReadFrom copies a request's body as the connection inside does.
@@ -117,6 +119,9 @@ func (a *answerEnds) begin(method string) bool {
 	a.state, a.method = answerHeads, append(a.method[:0], method...)
 	return true
 }
+
+// last says that the answers have ended and no other one can be followed.
+func (a *answerEnds) last() bool { return a.state == answerOver && a.lost }
 
 // take takes in b, and returns how many bytes of it belong to the answer.
 func (a *answerEnds) take(b []byte) (n int) {
@@ -171,7 +176,11 @@ func (a *answerEnds) readHead(b []byte) (length int, r Reason) {
 	if length, _, r = ScanHead(b, 0); length == 0 || r != OK {
 		return 0, r
 	}
-	if r = a.head.Parse(b[:length], a.method, HeadLimits{}); r != OK {
+	switch r = a.head.Parse(b[:length], a.method, HeadLimits{}); {
+	case r == ReasonNoBody && a.head.Status >= 200: // package http reads none, whatever is announced
+		a.state, a.lost = answerOver, true
+		return length, OK
+	case r != OK:
 		return 0, r
 	}
 	switch h := &a.head; {

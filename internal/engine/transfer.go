@@ -229,6 +229,8 @@ func (t *transfer) reach() *http.Response {
 			}
 		} else if fresh++; fresh > maxFresh || !t.foundClosed(err) {
 			break
+		} else if fresh == maxFresh {
+			e.dialAnew() // those that are left may be like the last two
 		}
 		e.leave()
 		t.mu.Lock()
