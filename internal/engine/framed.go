@@ -93,6 +93,7 @@ type answerEnds struct {
 	lost   bool // nobody knows where answers end: all belongs to this one
 	method []byte
 	held   []byte // a line, or head, that is incomplete
+	seen   int    // bytes of an incomplete head that were looked at
 	head   AnswerHead
 	chunks chunks
 	left   int64 // of a body that has a length
@@ -173,9 +174,10 @@ func (a *answerEnds) line(b []byte) (took int) {
 
 // readHead reads a head, if b has it whole, and returns its length.
 func (a *answerEnds) readHead(b []byte) (length int, r Reason) {
-	if length, _, r = ScanHead(b, 0); length == 0 || r != OK {
+	if length, a.seen, r = ScanHead(b, a.seen); length == 0 || r != OK {
 		return 0, r
 	}
+	a.seen = 0
 	switch r = a.head.Parse(b[:length], a.method, HeadLimits{}); {
 	case r == ReasonNoBody && a.head.Status >= 200: // package http reads none, whatever is announced
 		a.state, a.lost = answerOver, true

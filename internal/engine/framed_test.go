@@ -175,3 +175,18 @@ func TestSurplusReachesNobody(t *testing.T) {
 		})
 	}
 }
+
+// A head that comes byte by byte is looked at once.
+func TestLongHeadsInPiecesAreScannedOnce(t *testing.T) {
+	var a answerEnds
+	a.begin("GET")
+	b := []byte("HTTP/1.1 204 No Content\r\nX: " + strings.Repeat("x", 60<<10))
+	for i := range b {
+		if a.take(b[i:i+1]) != 1 || a.seen < i {
+			t.Fatalf("after %d bytes %d were looked at", i+1, a.seen)
+		}
+	}
+	if end := []byte("\r\n\r\nmore"); a.take(end) != 4 || a.state != answerOver || a.seen != 0 {
+		t.Errorf("state %d, %d bytes looked at", a.state, a.seen)
+	}
+}

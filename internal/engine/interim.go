@@ -103,6 +103,9 @@ func (t *transfer) writeInterim(code int, h http.Header) {
 	final := maps.Clone(dst)
 	clear(dst)
 	t.answerHeader(dst, h)
+	// Over HTTP/2 package http may be at it still when WriteHeader has returned, as the
+	// client has gone. It writes a copy if there is a field that it has to leave out.
+	dst["Content-Length"] = nil
 	t.w.WriteHeader(code)
 	clear(dst)
 	maps.Copy(dst, final)

@@ -2,12 +2,16 @@ package engine
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,4 +162,38 @@ func switchOverHTTP2(l net.Listener) {
 			}
 		}()
 	}
+}
+
+// Clients of HTTP/2 that leave while interim answers are on their way to them leave
+// nobody at a header that is changed. Only the race detector would see it.
+func TestInterimAnswersToClientsThatLeave(t *testing.T) {
+	r := newRig(t, new(memnet.Net), Config{})
+	r.use(r.cell("10.0.0.1:80", func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 8 {
+			w.Header().Set("Link", fmt.Sprint(i))
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+	}))
+	client := r.client(true)
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			for i := range 100 {
+				ctx, cancel := context.WithCancel(t.Context())
+				seen := 0
+				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
+					if seen++; seen > i%8 {
+						cancel()
+					}
+					return nil
+				}})
+				req, _ := http.NewRequestWithContext(ctx, "GET", r.url("/"), nil)
+				if resp, err := client.Do(req); err == nil {
+					resp.Body.Close()
+				}
+				cancel()
+			}
+		})
+	}
+	asking.Wait()
 }
