@@ -138,14 +138,11 @@ func (b *bridge) forward(ctx context.Context) error {
 // that is how it looks that the connection had been closed meanwhile.
 func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*http.Response, error) {
 	for fresh := 0; ; fresh++ {
-		if fresh == maxFresh {
-			b.e.dialAnew() // those that are left may be like the last two
-		}
 		var used, heard atomic.Bool
 		began := time.Now()
 		trace := &httptrace.ClientTrace{
 			GotConn: func(i httptrace.GotConnInfo) {
-				unframed(i, req.Method)
+				followed(i.Conn, req.Method)
 				used.Store(madeBefore(i, began))
 				b.enter(atCell)
 			},

@@ -236,9 +236,7 @@ func endsStream(err error) bool {
 
 // cellConnOf returns the cellConn under a connection of a transport.
 func cellConnOf(c net.Conn) *cellConn {
-	if f, ok := c.(*framed); ok {
-		c = f.Conn
-	}
+	c = inside(c)
 	if tc, ok := c.(*tls.Conn); ok {
 		c = tc.NetConn()
 	}

@@ -57,19 +57,35 @@ func newEndpoint(p *Pool, name string) (*endpoint, error) {
 	} else {
 		e.name2addr = p.all.names.use(e.host)
 	}
+	e.plain = e.usual()
 	if e.scheme == "https" {
-		e.plain = e.transport(true, true, false)
-		e.plain.DialTLSContext = frame(e.dialTLS("h2", "http/1.1"))
 		e.grpc = e.plain
 		e.switchable = e.transport(true, false, false)
 		e.switchable.DialTLSContext = frame(e.dialTLS("http/1.1"))
 	} else {
-		e.plain = e.transport(true, false, false)
-		e.plain.DialContext = frame(e.dial)
 		e.switchable = e.plain
 		e.grpc = e.transport(false, false, true)
 	}
 	return e, nil
+}
+
+// usual returns connections for all but upgrades and gRPC.
+func (e *endpoint) usual() *http.Transport {
+	if e.scheme == "https" {
+		t := e.transport(true, true, false)
+		t.DialTLSContext = frame(e.dialTLS("h2", "http/1.1"))
+		return t
+	}
+	t := e.transport(true, false, false)
+	t.DialContext = frame(e.dial)
+	return t
+}
+
+// anew returns what opens a connection for one request, and closes it after that.
+func (e *endpoint) anew() *http.Transport {
+	t := e.usual()
+	t.DisableKeepAlives = true
+	return t
 }
 
 // transport returns connections of the given protocols to e. Its own retries
@@ -101,12 +117,6 @@ func (e *endpoint) closeIdle() {
 	for _, l := range e.pool.all.allLoops() {
 		l.post(func() { l.closeIdle(e) })
 	}
-	e.dialAnew()
-}
-
-// dialAnew has the next request that goes by package http open a connection, unless
-// another one leaves it one meanwhile.
-func (e *endpoint) dialAnew() {
 	e.plain.CloseIdleConnections()
 	e.switchable.CloseIdleConnections()
 	e.grpc.CloseIdleConnections()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http/httptrace"
 	"sync"
 )
 
@@ -35,21 +34,28 @@ func frame(dial func(context.Context, string, string) (net.Conn, error)) func(co
 	}
 }
 
-// unframed returns what i's connection is around, if it is framed, having told it that
-// a request begins. A connection of which it is not sure that it would bring the
-// answer to that one is closed, and package http finds that nothing was sent.
-func unframed(i httptrace.GotConnInfo, method string) net.Conn {
-	c, ok := i.Conn.(*framed)
+// inside returns the connection that c is around, if it is framed.
+func inside(c net.Conn) net.Conn {
+	if f, ok := c.(*framed); ok {
+		return f.Conn
+	}
+	return c
+}
+
+// followed says that a request of that method is to go over a connection that package
+// http has chosen. If it is not sure that what comes next is the answer to that one,
+// the connection is closed, and package http finds that nothing was sent.
+func followed(c net.Conn, method string) {
+	f, ok := c.(*framed)
 	if !ok {
-		return i.Conn
+		return
 	}
-	c.mu.Lock()
-	sound := !c.surplus && c.ends.begin(method)
-	c.mu.Unlock()
+	f.mu.Lock()
+	sound := !f.surplus && f.ends.begin(method)
+	f.mu.Unlock()
 	if !sound {
-		c.Conn.Close()
+		f.Conn.Close()
 	}
-	return c.Conn
 }
 
 // Read reads what belongs to the answer under way. Where more has come, or may, the end of

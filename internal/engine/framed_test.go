@@ -190,3 +190,54 @@ func TestLongHeadsInPiecesAreScannedOnce(t *testing.T) {
 		t.Errorf("state %d, %d bytes looked at", a.state, a.seen)
 	}
 }
+
+// An upload that can't be sent twice gets through beside answers after which a
+// connection is not used again, however many such connections there are to choose from.
+func TestUploadsPassBesideAnswersThatCantBeFollowed(t *testing.T) {
+	r := newRig(t, new(memnet.Net), Config{})
+	r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
+		br := bufio.NewReader(c)
+		for {
+			req, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, req.Body)
+			if req.URL.Path == "/odd" { // package http reads it
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2  \r\nok\r\n0\r\n\r\n")
+			} else {
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			}
+		}
+	}))
+	client, body := r.client(true), strings.Repeat("x", 200_000)
+	var asking sync.WaitGroup
+	for i := range 12 {
+		asking.Go(func() {
+			for n := range 100 {
+				path, method := "/", "GET"
+				if n%2 == 0 {
+					method = "POST"
+				} else if (i+n)%4 < 2 {
+					path = "/odd"
+				}
+				var sent io.Reader
+				if method == "POST" {
+					sent = io.MultiReader(strings.NewReader(body)) // of no length that is known
+				}
+				req, _ := http.NewRequest(method, r.url(path), sent)
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Errorf("%s %s: %v", method, path, err)
+					return
+				}
+				got, _ := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != 200 || string(got) != "ok" {
+					t.Errorf("%s %s got %d %q", method, path, resp.StatusCode, got)
+				}
+			}
+		})
+	}
+	asking.Wait()
+}

@@ -79,6 +79,7 @@ type transfer struct {
 	shared *cellConn // of the last attempt, if it is HTTP/2
 	secure *tls.Conn // of the last attempt, if it is over TLS
 	reused bool
+	anew   bool // the next attempt is to have a connection of its own
 	bodies []*sentBody
 
 	interim interims
@@ -229,9 +230,8 @@ func (t *transfer) reach() *http.Response {
 			}
 		} else if fresh++; fresh > maxFresh || !t.foundClosed(err) {
 			break
-		} else if fresh == maxFresh {
-			e.dialAnew() // those that are left may be like the last two
 		}
+		t.anew = fresh == maxFresh // connections that are left may be like the last two
 		e.leave()
 		t.mu.Lock()
 		t.endp = nil
@@ -253,11 +253,13 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.mu.Unlock()
 	t.watch.enter(connecting)
 	tr := e.plain
-	switch t.kind {
-	case upgrade:
+	switch {
+	case t.kind == upgrade:
 		tr = e.switchable
-	case grpc:
+	case t.kind == grpc:
 		tr = e.grpc
+	case t.anew:
+		tr = e.anew()
 	}
 	resp, err := tr.RoundTrip(t.outRequest(e))
 	if err != nil {
@@ -331,9 +333,9 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.watch.enter(awaiting)
-			conn := unframed(i, t.in.Method)
-			c, shared := cellConnOf(conn), (*cellConn)(nil)
-			tc, secure := conn.(*tls.Conn)
+			followed(i.Conn, t.in.Method)
+			c, shared := cellConnOf(i.Conn), (*cellConn)(nil)
+			tc, secure := inside(i.Conn).(*tls.Conn)
 			if secure && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
 				c, shared = nil, c // it carries other requests too
 			}
