@@ -12,7 +12,7 @@ import (
 func TestDocsListTheFieldsOfTheAccessLog(t *testing.T) {
 	const page = "docs/operations/access-log.md"
 	row := regexp.MustCompile("^\\| `([a-z_]+)` \\| ([a-z]*) ?\\| ([a-z]*) ?\\|")
-	field := regexp.MustCompile(`(?m)^\s*(?:x\.text = .*)?\.?(Time|Text|Bytes|TextIfAny|Int|Milliseconds|AddrIfAny|TrueIf)\("([a-z_]+)"`)
+	field := regexp.MustCompile(`(?m)^\s*(?:x\.text = .*)?\.?(Time|Text|Bytes|TextIfAny|ErrorIfAny|Int|Milliseconds|AddrIfAny|TrueIf)\("([a-z_]+)"`)
 	for column, source := range map[int]string{2: "router/accesslog.go", 3: "gateway/accesslog.go"} {
 		said := []string{}
 		for _, line := range pages(t)[page].lines {

@@ -54,7 +54,7 @@ var arrows = []arrow{
 	{pkg: "/api", may: list(""), never: map[string]string{"net/http": "wire types travel over any transport"}},
 
 	// The path of a request.
-	{pkg: "/internal/engine", may: list(""), never: onThePath},
+	{pkg: "/internal/engine", may: list("", "/internal/plaintext"), never: onThePath},
 	{pkg: "/router", may: list("", "/routemap", "/internal/engine", "/internal/front", "/internal/lines"), never: onThePath},
 	{pkg: "/internal/front", may: list("", "/internal/engine"), never: onThePath},
 	{pkg: "/internal/lines", never: onThePath},
@@ -102,7 +102,7 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/boot", may: list("", "/internal/lines", "/internal/regular"), never: map[string]string{
+	{pkg: "/internal/boot", may: list("", "/internal/lines", "/internal/plaintext", "/internal/regular"), never: map[string]string{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
@@ -120,6 +120,7 @@ var arrows = []arrow{
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
 	{pkg: "/internal/fault", never: noIO},
 	{pkg: "/internal/testlog", never: noIO},
+	{pkg: "/internal/alike", never: map[string]string{"net/http": "it sends bytes, whoever reads them"}},
 
 	// What joins the parts.
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/shuffle", "/internal/...")},
@@ -210,7 +211,7 @@ var decides = map[string]string{
 }
 
 // forTests lists the packages that only tests may link.
-var forTests = []string{"/cellwaytest", "/internal/fault", "/internal/memnet", "/internal/store/faultstore", "/internal/store/storetest", "/internal/testlog", "/shuffle/registrytest"}
+var forTests = []string{"/cellwaytest", "/internal/alike", "/internal/fault", "/internal/memnet", "/internal/store/faultstore", "/internal/store/storetest", "/internal/testlog", "/shuffle/registrytest"}
 
 func list(s ...string) []string { return s }
 

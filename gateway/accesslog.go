@@ -46,18 +46,11 @@ func (x *exchange) log(now time.Time) {
 		TextIfAny("worker", worker). // the last one tried
 		TextIfAny("traceparent", trace).
 		TextIfAny("reason", string(x.verdict.Refused)). // of a guard
-		TextIfAny("stop", textOf(x.stop)).
-		TextIfAny("error", textOf(x.err)).
+		ErrorIfAny("stop", x.stop).
+		ErrorIfAny("error", x.err).
 		AddrIfAny("peer", x.in.Peer()).
 		TrueIf("tunnel", x.report.Tunnel).
 		TrueIf("canary", x.canary).
 		End()
 	_, _ = x.gw.lines.Write(x.text) // it never fails
-}
-
-func textOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -113,12 +113,12 @@ func (gw *Gateway) newTenant(name string) *tenant {
 // take them for a second. It must run once while the gateway serves. The error is that
 // of the source, or nil.
 func (gw *Gateway) Run(ctx context.Context) error {
+	defer gw.lines.Flush(time.Second)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	all.Go(func() { <-ctx.Done(); gw.lines.Flush(time.Second) })
 	// It ends with ctx, and has nothing else to say.
 	all.Go(func() { _ = gw.pools.Run(ctx) })
 	all.Go(func() { gw.follow(ctx) })

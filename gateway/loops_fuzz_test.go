@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cellway/cellway/internal/alike"
 	"github.com/cellway/cellway/internal/engine"
 )
 
@@ -75,65 +75,8 @@ func FuzzLoopsServeAlike(f *testing.F) {
 		if len(sent) > 64<<10 {
 			return
 		}
-		without, cutWithout := exchangeRaw(t, addrs[0], as, sent, int(piece))
-		with, cutWith := exchangeRaw(t, addrs[1], as, sent, int(piece))
-		alike := with == without
-		if cutWithout || cutWith {
-			alike = strings.HasPrefix(with, without) || strings.HasPrefix(without, with)
-		}
-		if !alike {
-			t.Errorf("sent %q in pieces of %d\nwithout loops: %q\nwith loops: %q", sent, piece, without, with)
-		}
+		alike.Check(t, addrs[0], addrs[1], as, sent, int(piece))
 	})
-}
-
-// dates finds the time of day in answers.
-var dates = regexp.MustCompile(`(?m)^Date: .*\r$`)
-
-// exchangeRaw sends a simple request, reads its answer, sends bytes in pieces and
-// then the end, and returns what comes back. It is cut where somebody was slow,
-// and where an answer says that the connection ends, which a server may do as it
-// likes while a body comes.
-func exchangeRaw(t *testing.T, addr, as string, sent []byte, piece int) (got string, cut bool) {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "GET /first HTTP/1.1\r\n"+as+"\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	var first []byte
-	for b := make([]byte, 1024); !bytes.HasSuffix(first, []byte("end")); {
-		n, err := conn.Read(b)
-		if err != nil {
-			t.Fatalf("the first answer: %v after %q", err, first)
-		}
-		first = append(first, b[:n]...)
-	}
-	go func() {
-		for len(sent) > 0 {
-			n := min(piece+1, len(sent))
-			if _, err := conn.Write(sent[:n]); err != nil {
-				return // the answers tell
-			}
-			sent = sent[n:]
-		}
-		conn.(*net.TCPConn).CloseWrite()
-	}()
-	all, err := io.ReadAll(conn)
-	got = dates.ReplaceAllString(string(all), "Date: now\r")
-	if i := strings.Index(got, `"client_timeout"`); i >= 0 {
-		got, cut = got[:strings.LastIndex(got[:i], "HTTP/1.")], true
-	}
-	if i := strings.Index(got, "Connection: close"); i >= 0 {
-		got, cut = got[:i], true
-	}
-	return got, cut || err != nil
 }
 
 // whatItGot answers with what came, or as the path says.

@@ -11,10 +11,6 @@ import (
 // log logs the request that has ended at now.
 func (x *exchange) log(now time.Time, cell cellway.CellID, version cellway.Version) {
 	var dotted [2*10 + 1]byte // of a version
-	fault := ""
-	if x.err != nil {
-		fault = x.err.Error()
-	}
 	key := x.out.Route.Key
 	x.text = front.Entry(x.text).Begin(now).
 		Time("at", x.start).
@@ -37,7 +33,7 @@ func (x *exchange) log(now time.Time, cell cellway.CellID, version cellway.Versi
 		Text("trace_id", x.traced()).
 		TextIfAny("endpoint", x.report.Endpoint). // the last one tried
 		AddrIfAny("client", x.rt.trusted.clientOf(x.head.Fields, x.peer)).
-		TextIfAny("error", fault).
+		ErrorIfAny("error", x.err).
 		TrueIf("tunnel", x.report.Tunnel).
 		TrueIf("pass_through", x.out.PassThrough).
 		End()

@@ -68,8 +68,8 @@ func run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		}
 	}
 	code := a.report(err)
-	if lines, ok := a.err.(*lines.Writer); ok {
-		lines.Flush(time.Second) // a reader that is stuck is not waited for
+	if w, ok := a.err.(*lines.Writer); ok {
+		w.Flush(time.Second) // a reader that is stuck is not waited for
 	}
 	return code
 }

@@ -77,8 +77,8 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	}()
 	// As the daemons do: nobody who reads what is said holds up what is served.
 	defer boot.SurvivePipes()()
-	lines := lines.NewWriter(unfilled(a.err), telemetry.LossOn("text"))
-	a.err = lines
+	w := lines.NewWriter(unfilled(a.err), telemetry.LossOn("text"))
+	a.err = w
 	for _, id := range sortedKeys(u.cells) {
 		cell := cellway.Cell{ID: cellway.CellID(id), State: cellway.CellActive, Endpoints: []string{u.cells[id]}}
 		if err := cell.Validate(); err != nil {
@@ -112,7 +112,7 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	cfg := controld.Config{
 		Listen: u.control, Store: store, Init: true, ShutdownTimeout: 2 * time.Second,
 		Routers: []string{onlyRouter},
-		Log:     slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: u.logLevel})), LogLines: lines,
+		Log:     slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: u.logLevel})), LogLines: w,
 	}
 	if store != controld.Memory {
 		cfg.Keys = []string{filepath.Join(dir, "signing.pem")}

@@ -11,8 +11,9 @@ import (
 )
 
 // Plain is an error as people read it, line by line: without the names of its kind,
-// where a sentence has said the same already, and without what the system called it. Beside those of [cellway.ErrInvalid] and its like, kinds have such names;
-// wordless are those that tell a reader nothing, whatever stands before.
+// where a sentence has said the same already, and without what the system called it.
+// Kinds have such names beside those of [cellway.ErrInvalid] and its like; wordless are
+// those that tell a reader nothing, whatever stands before.
 func Plain(err error, wordless, kinds []error) string {
 	text := err.Error()
 	if file, ok := errors.AsType[*fs.PathError](err); ok {
@@ -23,18 +24,16 @@ func Plain(err error, wordless, kinds []error) string {
 			}
 		}
 	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = plainLine(line, wordless, kinds)
-	}
-	return strings.Join(lines, "\n")
+	return plainLines(text, wordless, kinds)
 }
 
 // PlainText is what [Plain] makes of an error of which only the text has come.
-func PlainText(text string) string {
+func PlainText(text string) string { return plainLines(text, nil, nil) }
+
+func plainLines(text string, wordless, kinds []error) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = plainLine(line, nil, nil)
+		lines[i] = plainLine(line, wordless, kinds)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -5,6 +5,8 @@ import (
 	"log"
 	"log/slog"
 	"strings"
+
+	"github.com/cellway/cellway/internal/plaintext"
 )
 
 // mostStdText is how many bytes of a line are kept.
@@ -39,25 +41,11 @@ func (w *stdWriter) Write(line []byte) (int, error) {
 
 // plainText makes one line of printable ASCII of text, without what is quoted.
 func plainText(text string) string {
-	var b strings.Builder
-	quoted := false
-	for i := 0; i < len(text) && b.Len() < mostStdText; i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++ // what it escapes is no quote
-		case c == '"':
-			if quoted = !quoted; !quoted {
-				b.WriteString(`"..."`)
-			}
-		case quoted:
-		case ' ' <= c && c <= '~':
-			b.WriteByte(c)
-		default:
-			b.WriteByte(' ')
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
 		}
-	}
-	if quoted {
-		b.WriteString(`"...`)
-	}
-	return strings.TrimSpace(b.String())
+		return r
+	}, plaintext.Unquoted(text))
+	return strings.TrimSpace(text[:min(len(text), mostStdText)])
 }

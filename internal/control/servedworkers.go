@@ -31,7 +31,7 @@ const mostServed = 64 << 20
 func (s *Service) ServedWorkers(ctx context.Context, id cellway.CellID, has cellway.Version, known func(tag string) bool) (text []byte, tag string, err error) {
 	l, err := s.servedWorkers(ctx, id, known)
 	if err == nil || errors.Is(err, cellway.ErrNotFound) && s.registered(id) {
-		s.served.compare(id, has, l.serial)
+		s.ahead.compare(id, has, l.serial)
 	}
 	if err != nil || known(l.tag) {
 		return nil, l.tag, err
@@ -93,14 +93,11 @@ type servedList struct {
 // servedLists are those that gateways asked for. Tags are kept of all, texts of as
 // many as there is room for.
 type servedLists struct {
-	mu    sync.Mutex
-	lists map[cellway.CellID]servedList
-	turns map[cellway.CellID]chan struct{} // who has put a token into one encodes that list
-	bytes int                              // of texts
-
+	mu     sync.Mutex
+	lists  map[cellway.CellID]servedList
+	turns  map[cellway.CellID]chan struct{} // who has put a token into one encodes that list
+	bytes  int                              // of texts
 	clears int
-
-	theirs map[cellway.CellID]cellway.Version // serials of lists that gateways have and the store lacks
 }
 
 // get returns the list of a cell at that revision, or nothing.
@@ -111,28 +108,6 @@ func (s *servedLists) get(id cellway.CellID, at cellway.Revision) servedList {
 		return l
 	}
 	return servedList{}
-}
-
-// compare notes a list of a gateway that is above that of the store. A claim takes
-// serials up once, as far as an incarnation may go: there is room above it.
-func (s *servedLists) compare(id cellway.CellID, gateway, here cellway.Version) {
-	if gateway <= here || gateway.Incarnation() >= maxIncarnation {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.theirs == nil {
-		s.theirs = map[cellway.CellID]cellway.Version{}
-	}
-	s.theirs[id] = max(s.theirs[id], gateway)
-}
-
-// ahead is the highest serial that a gateway of a cell was seen to have, if it was
-// above that of the store; 0 if there is none.
-func (s *servedLists) ahead(id cellway.CellID) cellway.Version {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.theirs[id]
 }
 
 func (s *servedLists) turn(id cellway.CellID) chan struct{} {

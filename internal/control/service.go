@@ -70,6 +70,7 @@ type Service struct {
 	kept    keptBase
 
 	served servedLists
+	ahead  listsAhead
 }
 
 // Open reads the store's memory and returns a service that has published what

@@ -190,7 +190,7 @@ func (s *Service) changeWorkers(ctx context.Context, call Call, id cellway.CellI
 		if err := now.validate(old); err != nil {
 			return err
 		}
-		theirs := s.served.ahead(id)
+		theirs := s.ahead.of(id)
 		if now.tidy(old); old.Revision != 0 && old.Incarnation == w.head.Incarnation && old.Serial() >= theirs && alike(old, now) {
 			ch = WorkersChange{Before: old, After: old, Unchanged: true}
 			return nil

@@ -49,23 +49,12 @@ func NewKeyFile(path string, random io.Reader) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = regular.SyncFolder(filepath.Dir(path))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("make signing key %s: %w", path, err), os.Remove(path))
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // its folders can't be synced
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // ReadKeyFile reads a signing key: an Ed25519 key in PKCS #8, PEM. A file that

@@ -21,7 +21,7 @@ type metrics struct {
 	inFlight atomic.Int64
 }
 
-func newMetrics(svc *control.Service, lines *lines.Writer) *metrics {
+func newMetrics(svc *control.Service, log *lines.Writer) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -35,10 +35,10 @@ func newMetrics(svc *control.Service, lines *lines.Writer) *metrics {
 		func() float64 { return float64(m.inFlight.Load()) })
 	m.registry.MustRegister(inFlight, m.requests, m.duration, &fleetCollector{svc},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if lines != nil {
+	if log != nil {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "cellway_control_log_dropped_total", Help: "Lines of the log that could not be written, or not in time."},
-			func() float64 { return float64(lines.Dropped()) }))
+			func() float64 { return float64(log.Dropped()) }))
 	}
 	return m
 }

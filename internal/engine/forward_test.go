@@ -3,7 +3,6 @@ package engine
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -437,8 +436,6 @@ func TestMalformedAnswersAreProtocolErrors(t *testing.T) {
 	}
 }
 
-// What is wrong with the client's body is the client's fault, and its answer
-// says so.
 // What is wrong with an answer is told without what stands in it.
 func TestErrorsQuoteNoAnswers(t *testing.T) {
 	for _, answer := range []string{
@@ -471,22 +468,8 @@ func TestErrorsQuoteNoAnswers(t *testing.T) {
 	}
 }
 
-func TestForeignErrorsLeaveOutWhatTheyQuote(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                    "",
-		"EOF":                 "EOF",
-		`bad "a\"b" and "c"`:  `bad "..." and "..."`,
-		`bad "never ends \`:   `bad "..."`,
-		`bad "é\n" here: é`:   `bad "..." here: é`,
-		`"" nothing was said`: `"..." nothing was said`,
-	} {
-		err := errors.New(text)
-		if got := (foreign{err}); got.Error() != want || !errors.Is(got, err) {
-			t.Errorf("%s became %s", text, got)
-		}
-	}
-}
-
+// What is wrong with the client's body is the client's fault, and its answer
+// says so.
 func TestBodiesAtFault(t *testing.T) {
 	for name, tt := range map[string]struct {
 		send   string

@@ -58,6 +58,14 @@ func (e Entry) TextIfAny(name, v string) Entry {
 	return e.Text(name, v)
 }
 
+// ErrorIfAny adds what an error says, unless there is none.
+func (e Entry) ErrorIfAny(name string, err error) Entry {
+	if err == nil {
+		return e
+	}
+	return e.Text(name, err.Error())
+}
+
 // Int adds a number.
 func (e Entry) Int(name string, v int64) Entry { return strconv.AppendInt(e.name(name), v, 10) }
 

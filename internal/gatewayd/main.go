@@ -43,12 +43,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return program.Start(serving.Start{
 		Version: s.version, Check: s.check, LogFormat: s.logFormat, LogLevel: s.logLevel,
 		Validate: s.validate, CheckAll: s.checkAll,
-		Serve: func(build telemetry.Build, lines *lines.Writer, log *slog.Logger) error {
+		Serve: func(build telemetry.Build, w *lines.Writer, log *slog.Logger) error {
 			d, err := open(s, build, stdout, log)
 			if err != nil {
 				return err
 			}
-			d.lines = lines
+			d.lines = w
 			return d.run(ctx)
 		},
 	}, out, stderr)

@@ -128,3 +128,26 @@ func hiddenInName(r rune) bool {
 	}
 	return false
 }
+
+// Unquoted returns s without what stands in double quotes, escapes included: where an
+// error quotes what somebody else has sent, which may be a secret.
+func Unquoted(s string) string {
+	if !strings.Contains(s, `"`) {
+		return s
+	}
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++ // what it escapes is no quote
+		case c == '"':
+			if quoted = !quoted; quoted {
+				b.WriteString(`"..."`)
+			}
+		case !quoted:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

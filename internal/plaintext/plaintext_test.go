@@ -88,3 +88,18 @@ func FuzzEscapes(f *testing.F) {
 		}
 	})
 }
+
+func TestUnquotedLeavesOutWhatIsQuoted(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                    "",
+		"EOF":                 "EOF",
+		`bad "a\"b" and "c"`:  `bad "..." and "..."`,
+		`bad "never ends \`:   `bad "..."`,
+		`bad "é\n" here: é`:   `bad "..." here: é`,
+		`"" nothing was said`: `"..." nothing was said`,
+	} {
+		if got := Unquoted(text); got != want {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}

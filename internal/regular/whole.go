@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -102,7 +103,7 @@ type steps struct {
 }
 
 func system() steps {
-	return steps{create, (*os.File).Sync, func(name Name, temp, path string) error { return name(temp, path) }, syncFolder}
+	return steps{create, (*os.File).Sync, func(name Name, temp, path string) error { return name(temp, path) }, SyncFolder}
 }
 
 func (s steps) make(path string, mode fs.FileMode, write func(io.Writer) error, name Name) (err error) {
@@ -138,9 +139,12 @@ func (s steps) make(path string, mode fs.FileMode, write func(io.Writer) error, 
 	return nil
 }
 
-// syncFolder makes the names in a folder last. One that may be written but not
-// read is left to the system.
-func syncFolder(name string) error {
+// SyncFolder makes the names in a folder last. One that may be written but not read is
+// left to the system, as all are on Windows, which can't be asked for it.
+func SyncFolder(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil

@@ -53,7 +53,7 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 					return failAt(i == 3, mode, func() error { return name(temp, path) })
 				}
 				s.last = func(folder string) error {
-					return failAt(i == 4, mode, func() error { return syncFolder(folder) })
+					return failAt(i == 4, mode, func() error { return SyncFolder(folder) })
 				}
 				err := s.make(path, 0o600, write, os.Rename)
 				if (err == nil) != (mode == fault.None) || err != nil && !errors.Is(err, fault.ErrInjected) {

@@ -3,20 +3,14 @@ package routerd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"net"
 	"os"
-	"time"
 
 	"github.com/cellway/cellway/internal/boot"
-	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/telemetry"
-	"github.com/cellway/cellway/routemap"
 )
 
 // Main runs cellway-router with args, which lack the program's name, until ctx
@@ -41,92 +35,13 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return program.Start(serving.Start{
 		Version: s.version, Check: s.check, LogFormat: s.logFormat, LogLevel: s.logLevel,
 		Validate: s.validate, CheckAll: s.checkAll,
-		Serve: func(build telemetry.Build, lines *lines.Writer, log *slog.Logger) error {
+		Serve: func(build telemetry.Build, w *lines.Writer, log *slog.Logger) error {
 			d, err := open(s, build, stdout, log)
 			if err != nil {
 				return err
 			}
-			d.lines = lines
+			d.lines = w
 			return d.run(ctx)
 		},
 	}, out, stderr)
-}
-
-// checkAll reports all that is wrong with the settings and what they name. What
-// is wrong with the content of sources is a warning, as they hold it today, and so is
-// a source without a map. It may be called while a router runs with them.
-func (s *settings) checkAll(stdout io.Writer) error {
-	invalid := s.validate()
-	in, unread := s.read(slog.New(slog.DiscardHandler))
-	if in.creds != nil {
-		defer in.creds.Close()
-	}
-	errs := []error{invalid, unread}
-	if wrong, ok := errors.AsType[boot.UsageError](invalid); ok {
-		errs[0] = wrong.Err // this command line is right: it asks for what is wrong
-	}
-	switch err := feed.CheckStore(s.stateDir); {
-	case errors.Is(err, feed.ErrUnwritable):
-		// A router with a map on such a disk serves all the same.
-		in.doubts = append(in.doubts, fmt.Errorf("state-dir: %w", err))
-	case err != nil:
-		errs = append(errs, fmt.Errorf("state-dir: %w", err))
-	}
-	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
-		for _, addr := range all {
-			if _, err := net.ResolveTCPAddr("tcp", addr); err != nil && invalid == nil {
-				errs = append(errs, fmt.Errorf("%s: %w", key, err))
-			}
-		}
-	}
-	// What may be mended while the router runs is no error of the settings.
-	in.doubts = append(in.doubts, s.withoutMap(in.sources)...)
-	for _, doubt := range in.doubts {
-		fmt.Fprintf(stdout, "warning: %s\n", boot.Plain(doubt, nil, nil))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(stdout, "ok")
-	return err
-}
-
-// lookPatience is how long a check waits for sources at most: a start may wait for
-// the check.
-const lookPatience = 2 * time.Second
-
-// withoutMap asks all sources at once for their newest map, and says of each that has
-// none, or one of another fleet. Signatures are not looked at.
-func (s *settings) withoutMap(sources []feed.Source) (doubts []error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), lookPatience, fmt.Errorf("no answer within %v", lookPatience))
-	defer cancel()
-	found := make([]chan error, len(sources))
-	for i, source := range sources {
-		found[i] = make(chan error, 1)
-		go func() {
-			raw, err := source.Manifest(ctx, 0)
-			if err == nil {
-				var man *routemap.Manifest
-				if man, err = routemap.DecodeManifest(raw); err == nil && s.fleet != "" && man.Fleet != s.fleet {
-					err = fmt.Errorf("its map is of fleet %q, not of %q", man.Fleet, s.fleet)
-				}
-			}
-			found[i] <- err
-		}()
-	}
-	for i, source := range sources {
-		var err error
-		select {
-		case err = <-found[i]:
-		case <-ctx.Done(): // a file system may hang, and is not waited for
-			err = context.Cause(ctx)
-		}
-		if file, ok := errors.AsType[*fs.PathError](err); ok {
-			err = file
-		}
-		if err != nil {
-			doubts = append(doubts, fmt.Errorf("source: %s: there is no map to use now: %w", source, err))
-		}
-	}
-	return doubts
 }

@@ -12,30 +12,30 @@ import (
 	"testing"
 )
 
-// A stub is a connection from some address that knows whether it was closed.
-type stub struct {
+// A visitor is a connection from some address that knows whether it was closed.
+type visitor struct {
 	net.Conn
 	from   string
 	closed bool
 }
 
-func (s *stub) RemoteAddr() net.Addr { return stubAddr(s.from) }
-func (s *stub) Close() error         { s.closed = true; return nil }
+func (s *visitor) RemoteAddr() net.Addr { return visitorAddr(s.from) }
+func (s *visitor) Close() error         { s.closed = true; return nil }
 
-type stubAddr string
+type visitorAddr string
 
-func (stubAddr) Network() string  { return "tcp" }
-func (a stubAddr) String() string { return string(a) }
+func (visitorAddr) Network() string  { return "tcp" }
+func (a visitorAddr) String() string { return string(a) }
 
 // enter has connections come from these addresses, in that order.
 func (g *Gate) enterAll(from ...string) (all []*gatedConn) {
 	for _, a := range from {
-		all = append(all, g.enter(&stub{from: a}))
+		all = append(all, g.enter(&visitor{from: a}))
 	}
 	return all
 }
 
-func (c *gatedConn) isClosed() bool { return c.Conn.(*stub).closed }
+func (c *gatedConn) isClosed() bool { return c.Conn.(*visitor).closed }
 
 // At the limit the connection goes that can best be spared.
 func TestWhoMakesRoom(t *testing.T) {
@@ -75,7 +75,7 @@ func TestWhoMakesRoom(t *testing.T) {
 					all[i].setState(st)
 				}
 			}
-			last := g.enter(&stub{from: tt.comes})
+			last := g.enter(&visitor{from: tt.comes})
 			if (last == nil) != (tt.want < 0) {
 				t.Fatalf("the new one got %v", last)
 			}
@@ -100,19 +100,19 @@ func TestAnAddressLeavesRoomForOthers(t *testing.T) {
 	g := NewGate(16, nil)
 	var mine []*gatedConn
 	for range 14 {
-		c := g.enter(&stub{from: "10.0.0.1:1"})
+		c := g.enter(&visitor{from: "10.0.0.1:1"})
 		c.setState(http.StateActive)
 		mine = append(mine, c)
 	}
-	if g.enter(&stub{from: "10.0.0.1:1"}) != nil || g.refusedShare.Load() != 1 {
+	if g.enter(&visitor{from: "10.0.0.1:1"}) != nil || g.refusedShare.Load() != 1 {
 		t.Error("the fifteenth was taken in")
 	}
 	mine[3].setState(http.StateIdle)
-	if g.enter(&stub{from: "10.0.0.1:1"}) == nil || !mine[3].isClosed() {
+	if g.enter(&visitor{from: "10.0.0.1:1"}) == nil || !mine[3].isClosed() {
 		t.Error("the fifteenth did not take the place of one of its own")
 	}
 	for i := range 3 {
-		if g.enter(&stub{from: fmt.Sprintf("10.0.1.%d:1", i)}) == nil {
+		if g.enter(&visitor{from: fmt.Sprintf("10.0.1.%d:1", i)}) == nil {
 			t.Errorf("%d found no room", i)
 		}
 	}
@@ -137,7 +137,7 @@ func TestGateAgainstAModel(t *testing.T) {
 					before[c.RemoteAddr().String()]++
 				}
 				full := len(open) >= g.most
-				c := g.enter(&stub{from: fmt.Sprintf("10.0.0.%d:1", rnd.IntN(5))})
+				c := g.enter(&visitor{from: fmt.Sprintf("10.0.0.%d:1", rnd.IntN(5))})
 				i := slices.IndexFunc(open, (*gatedConn).wasEvicted)
 				if i >= 0 {
 					gone := open[i]
@@ -195,7 +195,7 @@ func values(m map[string]int) (all []int) {
 // A listener that fails for want of descriptors gets one from who is idle.
 func TestADescriptorIsMadeFree(t *testing.T) {
 	g := NewGate(10, nil)
-	idle := g.enter(&stub{from: "10.0.0.1:1"})
+	idle := g.enter(&visitor{from: "10.0.0.1:1"})
 	l := g.Listen(&failing{errs: []error{syscall.EMFILE, nil, syscall.EMFILE, errors.New("another")}}, nil)
 	c, err := l.Accept()
 	if err != nil || !idle.isClosed() {
@@ -222,7 +222,7 @@ func (l *failing) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stub{from: "10.0.0.2:1"}, nil
+	return &visitor{from: "10.0.0.2:1"}, nil
 }
 
 func BenchmarkGate(b *testing.B) {

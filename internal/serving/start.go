@@ -20,8 +20,8 @@ type Start struct {
 	Validate func() error
 	// CheckAll reports all that is wrong with the settings and what they name.
 	CheckAll func(out io.Writer) error
-	// Serve serves until it is told to stop. What is logged goes to lines, by log.
-	Serve func(build telemetry.Build, lines *lines.Writer, log *slog.Logger) error
+	// Serve serves until it is told to stop. What is logged goes to w, by log.
+	Serve func(build telemetry.Build, w *lines.Writer, log *slog.Logger) error
 }
 
 // Start does what s asks for. The log goes to stderr, and to out what was asked
@@ -33,9 +33,9 @@ func (p Program) Start(s Start, out, stderr io.Writer) error {
 		return err
 	}
 	defer boot.SurvivePipes()()
-	lines := lines.NewWriter(stderr, telemetry.LossOn(s.LogFormat))
-	defer lines.Flush(time.Second)
-	log, err := telemetry.NewLog(lines, s.LogFormat, s.LogLevel)
+	w := lines.NewWriter(stderr, telemetry.LossOn(s.LogFormat))
+	defer w.Flush(time.Second)
+	log, err := telemetry.NewLog(w, s.LogFormat, s.LogLevel)
 	if err != nil {
 		return fmt.Errorf("log-format: %w", err)
 	}
@@ -46,5 +46,5 @@ func (p Program) Start(s Start, out, stderr io.Writer) error {
 		return err
 	}
 	defer boot.StdLog(log)()
-	return s.Serve(build, lines, log)
+	return s.Serve(build, w, log)
 }
