@@ -37,6 +37,7 @@ type upFlags struct {
 	extractors             []string
 	asked                  bool // for these extractors
 	cells                  map[string]string
+	logFormat              string
 	logLevel               slog.Level
 }
 
@@ -65,6 +66,7 @@ cellway cell add and cellway map assign.`,
 	f.StringVar(&u.admin, "admin", "127.0.0.1:9090", "address of the router's /readyz, /metrics, /map and /explain")
 	f.StringArrayVar(&u.extractors, "extractor", []string{"header:X-Tenant-Id"}, "where a request's key stands, if the fleet is made; see cellway fleet create")
 	f.Var(pairs{&u.cells, "cell=url"}, "cell", "cell to register, as in cell-001=http://127.0.0.1:9001; may be given more than once")
+	f.StringVar(&u.logFormat, "log-format", "auto", "json, text, or auto: text on a terminal and otherwise json")
 	f.TextVar(&u.logLevel, "log-level", slog.LevelWarn, "debug, info, warn or error")
 	return c
 }
@@ -77,7 +79,11 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	}()
 	// As the daemons do: nobody who reads what is said holds up what is served.
 	defer boot.SurvivePipes()()
-	w := lines.NewWriter(unfilled(a.err), telemetry.LossOn("text"))
+	w := lines.NewWriter(unfilled(a.err), telemetry.LossOn(u.logFormat))
+	log, err := telemetry.NewLog(w, u.logFormat, u.logLevel)
+	if err != nil {
+		return boot.UsageError{Err: err}
+	}
 	a.err = w
 	for _, id := range sortedKeys(u.cells) {
 		cell := cellway.Cell{ID: cellway.CellID(id), State: cellway.CellActive, Endpoints: []string{u.cells[id]}}
@@ -112,7 +118,7 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	cfg := controld.Config{
 		Listen: u.control, Store: store, Init: true, ShutdownTimeout: 2 * time.Second,
 		Routers: []string{onlyRouter},
-		Log:     slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: u.logLevel})), LogLines: w,
+		Log:     log, LogLines: w,
 	}
 	if store != controld.Memory {
 		cfg.Keys = []string{filepath.Join(dir, "signing.pem")}
@@ -158,7 +164,7 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 		args := []string{
 			"--fleet", fleet.Name, "--source", control.URL(), "--keyring", keyring, "--state-dir", state, "--router-id", onlyRouter,
 			"--listen", u.listen, "--admin", u.admin, "--drain-wait", "0s", "--drain-timeout", "2s", "--drain-spread", "0s",
-			"--log-format", "text", "--log-level", u.logLevel.String(),
+			"--log-format", u.logFormat, "--log-level", u.logLevel.String(),
 		}
 		group.Go(func() error { return a.tellUp(ctx, u, control.URL(), store, fleet) })
 		return routerd.Run(ctx, args, io.Discard, a.err)

@@ -149,7 +149,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.BoolVar(&s.cfg.PlainHTTP, "plain-http", false, "allow an address beyond this machine without TLS: a proxy in front does it")
 	fs.BoolVar(&s.cfg.Init, "init", false, "make store and signing key if neither is there")
 	fs.DurationVar(&s.cfg.ShutdownTimeout, "shutdown-timeout", 15*time.Second, "how long requests under way may take at the end")
-	fs.StringVar(&s.logFormat, "log-format", "json", "json or text")
+	fs.StringVar(&s.logFormat, "log-format", "auto", "json, text, or auto: text on a terminal and otherwise json")
 	fs.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 }
 
@@ -185,16 +185,10 @@ func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (C
 		if !given["log-level"] {
 			s.logLevel = slog.LevelWarn
 		}
-		if !given["log-format"] {
-			s.logFormat = "text"
-		}
-	}
-	if s.logFormat != "json" && s.logFormat != "text" {
-		return Config{}, boot.UsageError{Err: fmt.Errorf("log-format is %q; give json or text", s.logFormat)}
 	}
 	s.cfg.LogLines = lines.NewWriter(p.err, telemetry.LossOn(s.logFormat))
 	if s.cfg.Log, err = telemetry.NewLog(s.cfg.LogLines, s.logFormat, s.logLevel); err != nil {
-		return Config{}, err
+		return Config{}, boot.UsageError{Err: err}
 	}
 	p.lines = s.cfg.LogLines
 	s.cfg.Signer = strings.Fields(s.signer)

@@ -2,6 +2,7 @@ package controld
 
 import (
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,11 +62,36 @@ func TestWrongCommandLineEndsWithTwoAndWhatWasMeant(t *testing.T) {
 		"there is no setting --nmae; did you mean --name?": {"token", "--nmae", "x"},
 		"--config: open /no/such/file: no such file":       {"--config", "/no/such/file"},
 		"tls-cert and tls-key go together":                 {"--store", "memory", "--tls-cert", "a.pem"},
-		`log-format is "xml"; give json or text`:           {"--log-format", "xml"},
+		`log format "xml" is not json, text or auto`:       {"--log-format", "xml"},
 	} {
 		var out strings.Builder
 		if code := Main(t.Context(), args, io.Discard, &out); code != 2 || !strings.Contains(out.String(), want) {
 			t.Errorf("%q: %d %s, want %s", args, code, out.String(), want)
+		}
+	}
+}
+
+// As with the other programs, a log that nobody looks at is JSON, and a person at a
+// terminal reads text.
+func TestTheLogIsForWhoeverReadsIt(t *testing.T) {
+	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a device of characters, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	for _, command := range []string{"serve", "token"} {
+		for _, tt := range []struct {
+			args []string
+			to   io.Writer
+			json bool
+		}{{nil, io.Discard, true}, {nil, terminal, false}, {[]string{"--log-format", "json"}, terminal, true}, {[]string{"--log-format", "text"}, io.Discard, false}} {
+			cfg, err := (&program{out: boot.NewOutput(io.Discard), err: tt.to}).parse(command, append([]string{"--store", "memory"}, tt.args...), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, json := cfg.Log.Handler().(*slog.JSONHandler); json != tt.json {
+				t.Errorf("%s %q to %T: JSON is %t", command, tt.args, tt.to, json)
+			}
 		}
 	}
 }
