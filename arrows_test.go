@@ -106,7 +106,7 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/lines", "/internal/plaintext", "/internal/regular", "/internal/telemetry"), never: map[string]string{
+	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/front", "/internal/lines", "/internal/plaintext", "/internal/regular", "/internal/telemetry"), never: map[string]string{
 		"/router":           "routers and gateways share it",
 		"/gateway":          "routers and gateways share it",
 		"/internal/control": "it runs with the control plane gone",
@@ -126,9 +126,9 @@ var arrows = []arrow{
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cellwaytest", may: list("", "/api", "/client", "/guard", "/gateway", "/routemap", "/router", "/shuffle", "/internal/...")},
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
-	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/lines"), never: thinRouter},
+	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/serving", "/internal/telemetry", "/internal/boot"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
-	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/lines", "/internal/regular", "/internal/strictjson"), never: thinRouter},
+	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/regular", "/internal/strictjson"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("/internal/gatewayd"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -169,6 +171,17 @@ func (c *Credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return client.Transport.RoundTrip(req)
+}
+
+// InTheClear reports whether what is shown to a control plane at that URL can be read
+// on the way.
+func InTheClear(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback())
 }
 
 // Close closes idle connections.

@@ -9,7 +9,6 @@ import (
 	"github.com/cellway/cellway/gateway"
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/serving"
-	"github.com/cellway/cellway/internal/telemetry"
 	"github.com/cellway/cellway/shuffle/hand"
 )
 
@@ -87,8 +86,9 @@ type TenantCount struct {
 }
 
 // adminHandler answers people and their tools. It changes nothing.
-func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
-	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: reg, Ready: d.isReady, Profiles: loopback})
+func (d *daemon) adminHandler(profiles bool) http.Handler {
+	shown := d.Registry("cellway_gateway", metrics(), d.figures)
+	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: shown, Ready: d.isReady, Profiles: profiles})
 	mux.HandleFunc("GET /hands", d.hands)
 	return mux
 }
@@ -124,7 +124,7 @@ func (d *daemon) status() Status {
 	st := d.gw.Stats()
 	s := Status{
 		Gateway: GatewayStatus{
-			Cell: cellway.CellID(d.s.cell), Build: d.build.String(), StartedAt: d.started, Listen: serving.Addresses(d.public),
+			Cell: cellway.CellID(d.s.cell), Build: d.Build.String(), StartedAt: d.Started, Listen: d.Addresses(),
 			Ready: d.gw.Ready() == nil, InFlight: st.InFlight, Tunnels: st.Tunnels,
 		},
 		Version: st.Version, Seq: st.Seq, Deal: st.Deal.Method, Size: st.HandSize, Workers: []WorkerStatus{},
@@ -167,11 +167,4 @@ func tenantCounts(loads []gateway.Load) []TenantCount {
 		all = append(all, TenantCount{l.Name, l.Requests})
 	}
 	return all
-}
-
-// registry joins the daemon's figures with those of the process.
-func (d *daemon) registry() http.Handler {
-	reg := telemetry.NewRegistry("cellway_gateway", d.build)
-	reg.MustRegister(telemetry.NewCollector(metrics(), d.figures))
-	return telemetry.Handler(reg, d.log)
 }

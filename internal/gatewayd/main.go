@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 
 	"github.com/cellway/cellway/internal/boot"
-	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/serving"
-	"github.com/cellway/cellway/internal/telemetry"
 )
 
 // Main runs cellway-gateway with args, which lack the program's name, until ctx
@@ -41,14 +38,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return program.Start(serving.Start{
-		Version: s.version, Check: s.check, LogFormat: s.logFormat, LogLevel: s.logLevel,
-		Validate: s.validate, CheckAll: s.checkAll,
-		Serve: func(build telemetry.Build, w *lines.Writer, log *slog.Logger) error {
-			d, err := open(s, build, stdout, log)
+		Settings: &s.Settings, Validate: s.validate, CheckAll: s.checkAll,
+		Serve: func(base *serving.Daemon) error {
+			d, err := open(s, base, stdout)
 			if err != nil {
 				return err
 			}
-			d.lines = w
 			return d.run(ctx)
 		},
 	}, out, stderr)
@@ -60,18 +55,16 @@ func (s *settings) checkAll(stdout io.Writer) error {
 	invalid := s.validate()
 	in, unread := s.read(slog.New(slog.DiscardHandler))
 	in.closing()
-	errs := []error{invalid, unread}
-	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
-		for _, addr := range all {
-			if _, err := net.ResolveTCPAddr("tcp", addr); err != nil && invalid == nil {
-				errs = append(errs, fmt.Errorf("%s: %w", key, err))
-			}
-		}
+	var faults serving.Faults
+	faults.Note("", invalid)
+	faults.Note("", unread)
+	if invalid == nil {
+		s.Resolve(&faults)
 	}
 	for _, doubt := range in.doubts {
 		fmt.Fprintf(stdout, "warning: %v\n", doubt)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(stdout, "ok")

@@ -95,7 +95,6 @@ func (d *daemon) figures(f *telemetry.Figures) {
 	f.Bool("cellway_gateway_list_older", ok && control.Older())
 	d.requestFigures(f, st)
 	workerFigures(f, st.Workers)
-	d.clientFigures(f)
 }
 
 func (d *daemon) requestFigures(f *telemetry.Figures, st gateway.Stats) {
@@ -121,10 +120,6 @@ func (d *daemon) requestFigures(f *telemetry.Figures, st gateway.Stats) {
 	f.Set("cellway_gateway_in_flight", float64(st.InFlight))
 	f.Set("cellway_gateway_tunnels", float64(st.Tunnels))
 	f.Count("cellway_gateway_access_log_dropped_total", st.AccessLogDropped)
-	f.Bool("cellway_gateway_access_log_failing", d.access.Failing())
-	if d.lines != nil {
-		f.Count("cellway_gateway_log_dropped_total", d.lines.Dropped())
-	}
 	f.Count("cellway_gateway_retries_total", st.Retries)
 	f.Count("cellway_gateway_retries_refused_total", st.Attempts.OverBudget, "budget")
 	f.Count("cellway_gateway_retries_refused_total", st.Attempts.Poisoned, "poison")
@@ -164,27 +159,5 @@ func workerFigures(f *telemetry.Figures, workers []gateway.WorkerStats) {
 	}
 	for state, n := range states {
 		f.Set("cellway_gateway_workers", float64(n), state)
-	}
-}
-
-func (d *daemon) clientFigures(f *telemetry.Figures) {
-	d.refusedHeads.Each(func(reason string, n uint64) { f.Count("cellway_gateway_refused_heads_total", n, reason) })
-	g := d.gate.Stats()
-	f.Set("cellway_gateway_connections", float64(g.Open))
-	f.Set("cellway_gateway_connections_limit", float64(g.Most))
-	f.Count("cellway_gateway_connections_evicted_total", g.EvictedIdle, "idle")
-	f.Count("cellway_gateway_connections_evicted_total", g.EvictedSilent, "silent")
-	f.Count("cellway_gateway_connections_refused_total", g.RefusedFull, "full")
-	f.Count("cellway_gateway_connections_refused_total", g.RefusedShare, "share")
-	for _, c := range d.certs {
-		for _, leaf := range c.Leaves() {
-			f.Time("cellway_gateway_certificate_expiry_timestamp_seconds", leaf.NotAfter, c.Setting(), leaf.Subject.CommonName)
-		}
-		f.Bool("cellway_gateway_certificates_failing", c.Failing(), c.Setting())
-	}
-	for _, a := range []*serving.Authorities{d.clientCA, d.workerCA} {
-		if a.Named() {
-			f.Bool("cellway_gateway_certificates_failing", a.Failing(), a.Setting())
-		}
 	}
 }

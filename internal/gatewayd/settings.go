@@ -1,22 +1,18 @@
 package gatewayd
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/cellway/cellway"
-	"github.com/cellway/cellway/gateway"
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/serving"
 )
 
 // A settings value is what flags, environment and file say.
 type settings struct {
-	check, version bool
+	serving.Settings
 
 	cell        string
 	routers     serving.Prefixes
@@ -24,59 +20,35 @@ type settings struct {
 	direct      bool
 	workers     workersFrom
 
-	listen, listenTLS     serving.Words
-	tlsCerts, tlsKeys     serving.Words
-	tlsMin                string
 	clientCA, clientCerts string
-	admin                 string
-
-	drainWait, drainTimeout, drainSpread time.Duration
 
 	tenantRate, tenantBurst       float64
 	tenantInFlight, tenantTunnels int
 	tenantLimits                  string
 
-	attempts                               int
-	timeout, tryTimeout                    time.Duration
-	retryBackoff, retryMaxBackoff          time.Duration
-	retryAfterMax                          time.Duration
-	retryDeposit, retryFloor               float64
-	retryTenantBurst, retryCellBurst       float64
-	probe                                  string
-	probeInterval, probeTimeout            time.Duration
-	probeFall, probeRise                   int
-	canary, canaryPath, canaryAsk          string
-	lookback                               time.Duration
-	remember                               int
-	http1                                  string
-	loops                                  int
-	maxConnections, maxInFlight, maxFields int
-	maxHead, maxBody                       serving.Size
-	headTimeout, idleTimeout               time.Duration
-	handshakeTimeout                       time.Duration
-	noH2C                                  bool
-	name                                   string
-	explainHeaders                         bool
+	attempts                         int
+	timeout, tryTimeout              time.Duration
+	retryBackoff, retryMaxBackoff    time.Duration
+	retryAfterMax                    time.Duration
+	retryDeposit, retryFloor         float64
+	retryTenantBurst, retryCellBurst float64
+	probe                            string
+	probeInterval, probeTimeout      time.Duration
+	probeFall, probeRise             int
+	canary, canaryPath, canaryAsk    string
+	lookback                         time.Duration
+	remember                         int
 
-	workerInFlight, workerPending, workerTunnels, workerIdle  int
-	workerQueueWait, workerConnect                            time.Duration
-	clientBody, streamIdle                                    time.Duration
-	breakerConnects, breakerTimeouts                          int
-	breakerBackoff, breakerMaxBackoff                         time.Duration
-	workerCA, workerCert, workerKey, workerPeer, workerSuffix string
-
-	accessLog       string
-	accessLogSample serving.Share
-	logFormat       string
-	logLevel        slog.Level
+	workerInFlight, workerPending, workerTunnels, workerIdle int
+	workerQueueWait, workerConnect                           time.Duration
 }
 
-// flags declares all settings. The order is that of the example file.
+// flags declares all settings.
 func (s *settings) flags(fs *flag.FlagSet) {
 	second := time.Second
-	fs.String("config", "", "`file` of settings")
-	fs.BoolVar(&s.check, "check", false, "read settings, list of workers, limits, certificates and the place of the access log, say what is wrong, and exit")
-	fs.BoolVar(&s.version, "version", false, "say which build this is, and exit")
+	s.Listen.All = []string{":8081"}
+	s.Declare(fs, serving.Names{Program: "gateway", Clients: "routers", Server: "worker"})
+	fs.BoolVar(&s.Check, "check", false, "read settings, list of workers, limits, certificates and the place of the access log, say what is wrong, and exit")
 
 	fs.StringVar(&s.cell, "cell", "", "`id` of the cell; what was routed to another one is refused")
 	fs.Var(&s.routers, "routers", "`networks` that routers are in, with commas; only they are believed when they say whom a request is for")
@@ -99,19 +71,11 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.StringVar(&from.cert, "workers-cert", "", "`file` of this gateway's certificate for workers-control or workers-url, PEM")
 	fs.StringVar(&from.key, "workers-key", "", "`file` of the key of workers-cert, PEM")
 
-	s.listen.All = []string{":8081"}
-	fs.Var(&s.listen, "listen", "`address` for routers in cleartext, HTTP/1.1 and HTTP/2; may be given more than once; empty: none")
-	fs.Var(&s.listenTLS, "listen-tls", "`address` for routers over TLS; may be given more than once")
-	fs.Var(&s.tlsCerts, "tls-cert", "`file` of a certificate, PEM; may be given more than once, and the client's server name chooses; read again when it changes")
-	fs.Var(&s.tlsKeys, "tls-key", "`file` of the key of a tls-cert, PEM; as many, in the same order")
-	fs.StringVar(&s.tlsMin, "tls-min", "1.2", "lowest `version` of TLS that routers may use: 1.2 or 1.3")
 	fs.StringVar(&s.clientCA, "client-ca", "", "`file` of the authorities of routers' certificates, PEM; read again when it changes; empty: none is asked for")
 	fs.StringVar(&s.clientCerts, "client-certs", "require", "who must show a certificate over TLS if client-ca is set: require (everybody), or verify (whoever has one)")
-	fs.StringVar(&s.admin, "admin", "127.0.0.1:9091", "`address` for /metrics, /livez, /readyz and /hands; keep it away from clients")
+	fs.StringVar(&s.Admin, "admin", "127.0.0.1:9091", "`address` for /metrics, /livez, /readyz and /hands; keep it away from clients")
 
-	fs.DurationVar(&s.drainWait, "drain-wait", 5*second, "after a signal to stop: how long to serve on while readiness fails, so that routers take notice")
-	fs.DurationVar(&s.drainTimeout, "drain-timeout", 60*second, "after drain-wait: how long what is under way may take to end")
-	fs.DurationVar(&s.drainSpread, "drain-spread", 5*second, "after drain-wait: over how long tunnels are ended, so that not all clients come back at once")
+	fs.DurationVar(&s.DrainWait, "drain-wait", 5*second, "after a signal to stop: how long to serve on while readiness fails, so that routers take notice")
 
 	fs.Float64Var(&s.tenantRate, "tenant-rate", 0, "`requests` a second that one tenant may send for ever; more are refused with 429; 0: no limit")
 	fs.Float64Var(&s.tenantBurst, "tenant-burst", 0, "`requests` that one tenant may send at once after a pause; 0: tenant-rate, at least 1")
@@ -142,20 +106,10 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.DurationVar(&s.lookback, "lookback", 10*time.Minute, "how long after a change of the list members of a tenant's former hand may stand in for new ones that have never answered; 0: never")
 	fs.IntVar(&s.remember, "remember", 65_536, "tenants that are remembered at most, with their budgets")
 
-	fs.StringVar(&s.http1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the gateway's own, or net/http, Go's; HTTP/2 is net/http's in any case")
-	fs.IntVar(&s.loops, "loops", 0, "event loops of the engine, on Linux and for connections in cleartext; 0: one for each core; -1: none, so that each connection has a goroutine")
-	fs.IntVar(&s.maxConnections, "max-connections", 0, "connections from routers at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
-	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
-	s.maxHead = 64 << 10
-	fs.Var(&s.maxHead, "max-head", "`bytes` of a request's head")
-	fs.IntVar(&s.maxFields, "max-fields", 256, "fields in a request's head")
-	fs.Var(&s.maxBody, "max-body", "`bytes` of a request's body; 0: no limit")
-	fs.DurationVar(&s.headTimeout, "head-timeout", 10*second, "how long a request's head may take")
-	fs.DurationVar(&s.idleTimeout, "idle-timeout", 75*second, "how long a connection may be silent between requests")
-	fs.DurationVar(&s.handshakeTimeout, "handshake-timeout", 10*second, "how long a TLS handshake may take")
-	fs.BoolVar(&s.noH2C, "no-h2c", false, "refuse HTTP/2 in cleartext")
-	fs.StringVar(&s.name, "name", "cellway-gateway", "what the gateway calls itself in Proxy-Status and Via")
-	fs.BoolVar(&s.explainHeaders, "explain-headers", false, "tell in answers, by X-Cell-Hand, X-Cell-Worker and X-Cell-Attempt, who answered; routers let them through only with their own explain-headers")
+	fs.IntVar(&s.MaxConnections, "max-connections", 0, "connections from routers at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
+	fs.DurationVar(&s.HeadTimeout, "head-timeout", 10*second, "how long a request's head may take")
+	fs.StringVar(&s.Name, "name", "cellway-gateway", "what the gateway calls itself in Proxy-Status and Via")
+	fs.BoolVar(&s.ExplainHeaders, "explain-headers", false, "tell in answers, by X-Cell-Hand, X-Cell-Worker and X-Cell-Attempt, who answered; routers let them through only with their own explain-headers")
 
 	fs.IntVar(&s.workerInFlight, "worker-in-flight", defaultWorkerInFlight, "requests to one worker at a time; above tenant-in-flight, or one tenant fills its hand for others")
 	fs.IntVar(&s.workerPending, "worker-pending", defaultWorkerPending, "requests that wait for a place in one worker at a time; 0: none waits")
@@ -163,23 +117,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.IntVar(&s.workerTunnels, "worker-tunnels", 4096, "tunnels to one worker at a time")
 	fs.IntVar(&s.workerIdle, "worker-idle-connections", 64, "unused connections kept for one worker")
 	fs.DurationVar(&s.workerConnect, "worker-connect-timeout", 250*time.Millisecond, "how long connecting to a worker may take")
-	fs.DurationVar(&s.clientBody, "client-body-timeout", 30*second, "how long a client may be silent in the middle of a body")
-	fs.DurationVar(&s.streamIdle, "stream-idle-timeout", 10*time.Minute, "how long an answer or a tunnel may be silent")
-	fs.IntVar(&s.breakerConnects, "breaker-connects", 5, "failed connects in a row that open a worker's breaker")
-	fs.IntVar(&s.breakerTimeouts, "breaker-timeouts", 4, "late answers, of at least two tenants, that open a worker's breaker")
-	fs.DurationVar(&s.breakerBackoff, "breaker-backoff", 500*time.Millisecond, "how long a breaker is open at first")
-	fs.DurationVar(&s.breakerMaxBackoff, "breaker-max-backoff", 15*second, "how long a breaker is open at most")
-	fs.StringVar(&s.workerCA, "worker-ca", "", "`file` of the authorities of workers' certificates, PEM; empty: the system's; read again when it changes")
-	fs.StringVar(&s.workerCert, "worker-cert", "", "`file` of this gateway's certificate for workers, PEM; read again when it changes")
-	fs.StringVar(&s.workerKey, "worker-key", "", "`file` of the key of worker-cert, PEM")
-	fs.StringVar(&s.workerPeer, "worker-peer", "worker", "what `name` a worker's certificate must hold: worker (its id), host, or either")
-	fs.StringVar(&s.workerSuffix, "worker-peer-suffix", "", "`domain` that follows the worker's id in its certificate")
 
-	fs.StringVar(&s.accessLog, "access-log", "", "`file` of the access log, one JSON object a line; - is standard output; empty: none; opened again on SIGHUP")
-	s.accessLogSample = 1
-	fs.Var(&s.accessLogSample, "access-log-sample", "`share`, 0 to 1, of the requests that went well that are logged; others always are")
-	fs.StringVar(&s.logFormat, "log-format", "auto", "json, text, or auto: text on a terminal and otherwise json")
-	fs.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 }
 
 // program is how a gateway is called.
@@ -222,92 +160,52 @@ func parse(args, environ []string, stdout io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// peers are the values of worker-peer.
-var peers = map[string]gateway.PeerName{"worker": gateway.PeerIsWorker, "host": gateway.PeerIsHost, "either": gateway.PeerIsEither}
-
 // validate finds what is wrong with the settings alone, all of it.
 func (s *settings) validate() error {
-	var errs []error
-	bad := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-	}
+	var faults serving.Faults
 	if s.cell == "" {
-		bad("cell", "no id is given; it is that of the cell in the map")
+		faults.Bad("cell", "no id is given; it is that of the cell in the map")
 	} else if err := cellway.CellID(s.cell).Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("cell: %w", err))
+		faults.Note("cell", err)
 	}
 	if len(s.routers)+len(s.routerNames.All) == 0 {
-		bad("routers", "neither networks nor router-names are given; without them nobody is believed, and every request refused")
+		faults.Bad("routers", "neither networks nor router-names are given; without them nobody is believed, and every request refused")
 	}
-	if len(s.routerNames.All) > 0 && (s.clientCA == "" || len(s.listenTLS.All) == 0) {
-		bad("router-names", "they are in certificates; that needs listen-tls and client-ca")
+	if len(s.routerNames.All) > 0 && (s.clientCA == "" || len(s.ListenTLS.All) == 0) {
+		faults.Bad("router-names", "they are in certificates; that needs listen-tls and client-ca")
 	}
-	if s.clientCA != "" && len(s.listenTLS.All) == 0 {
-		bad("client-ca", "certificates are shown over TLS only; that needs listen-tls")
+	if s.clientCA != "" && len(s.ListenTLS.All) == 0 {
+		faults.Bad("client-ca", "certificates are shown over TLS only; that needs listen-tls")
 	}
 	if s.clientCerts != "require" && s.clientCerts != "verify" {
-		bad("client-certs", "%q is neither require nor verify", s.clientCerts)
+		faults.Bad("client-certs", "%q is neither require nor verify", s.clientCerts)
 	}
-	s.workers.validate(bad)
-	serving.Public{
-		Clear: s.listen.All, Secure: s.listenTLS.All, Admin: s.admin, Certs: s.tlsCerts.All, Keys: s.tlsKeys.All, TLSMin: s.tlsMin, HTTP1: s.http1,
-	}.Validate(bad)
-	if (s.workerCert == "") != (s.workerKey == "") {
-		bad("worker-key", "worker-cert and worker-key go together; one is missing")
-	}
-	if _, ok := peers[s.workerPeer]; !ok {
-		bad("worker-peer", "%q is not worker, host or either", s.workerPeer)
-	}
-	s.validateNumbers(bad)
-	if err := errors.Join(errs...); err != nil {
-		return boot.UsageError{Err: err}
-	}
-	return nil
+	s.workers.validate(&faults)
+	s.Validate(&faults)
+	s.validateNumbers(&faults)
+	return faults.Usage()
 }
 
 // validateNumbers holds numbers and durations against their bounds.
-func (s *settings) validateNumbers(bad func(key, format string, args ...any)) {
-	for key, n := range map[string]int{"max-connections": s.maxConnections, "max-in-flight": s.maxInFlight, "worker-pending": s.workerPending,
-		"tenant-in-flight": s.tenantInFlight, "tenant-tunnels": s.tenantTunnels, "attempts": s.attempts} {
-		if n < 0 {
-			bad(key, "%d is below 0", n)
-		}
-	}
-	for key, n := range map[string]int{"max-fields": s.maxFields, "worker-in-flight": s.workerInFlight, "worker-tunnels": s.workerTunnels,
-		"worker-idle-connections": s.workerIdle, "breaker-connects": s.breakerConnects, "breaker-timeouts": s.breakerTimeouts,
-		"probe-fall": s.probeFall, "probe-rise": s.probeRise, "remember": s.remember} {
-		if n < 1 {
-			bad(key, "%d is below 1", n)
-		}
-	}
+func (s *settings) validateNumbers(faults *serving.Faults) {
+	faults.Below(0, map[string]int{"worker-pending": s.workerPending, "tenant-in-flight": s.tenantInFlight, "tenant-tunnels": s.tenantTunnels, "attempts": s.attempts})
+	faults.Below(1, map[string]int{"worker-in-flight": s.workerInFlight, "worker-tunnels": s.workerTunnels, "worker-idle-connections": s.workerIdle,
+		"probe-fall": s.probeFall, "probe-rise": s.probeRise, "remember": s.remember})
 	for key, n := range map[string]float64{"tenant-rate": s.tenantRate, "tenant-burst": s.tenantBurst, "retry-deposit": s.retryDeposit, "retry-floor": s.retryFloor} {
 		if !(n >= 0 && n <= 1e12) {
-			bad(key, "%v is not a number from 0 on", n)
+			faults.Bad(key, "%v is not a number from 0 on", n)
 		}
 	}
 	for key, n := range map[string]float64{"retry-tenant-burst": s.retryTenantBurst, "retry-cell-burst": s.retryCellBurst} {
 		if !(n >= 1 && n <= 1e12) {
-			bad(key, "%v is not a number from 1 on", n)
+			faults.Bad(key, "%v is not a number from 1 on", n)
 		}
 	}
-	for key, d := range map[string]time.Duration{"drain-wait": s.drainWait, "drain-timeout": s.drainTimeout, "drain-spread": s.drainSpread, "lookback": s.lookback} {
-		if d < 0 {
-			bad(key, "%v is below 0", d)
-		}
-	}
-	for key, d := range map[string]time.Duration{"head-timeout": s.headTimeout, "idle-timeout": s.idleTimeout,
-		"handshake-timeout": s.handshakeTimeout, "timeout": s.timeout, "try-timeout": s.tryTimeout, "retry-backoff": s.retryBackoff,
+	faults.Negative(map[string]time.Duration{"lookback": s.lookback})
+	faults.NotPositive(map[string]time.Duration{"timeout": s.timeout, "try-timeout": s.tryTimeout, "retry-backoff": s.retryBackoff,
 		"retry-max-backoff": s.retryMaxBackoff, "retry-after-max": s.retryAfterMax, "probe-interval": s.probeInterval, "probe-timeout": s.probeTimeout,
-		"worker-connect-timeout": s.workerConnect, "worker-queue-wait": s.workerQueueWait, "client-body-timeout": s.clientBody,
-		"stream-idle-timeout": s.streamIdle, "breaker-backoff": s.breakerBackoff, "breaker-max-backoff": s.breakerMaxBackoff} {
-		if d <= 0 {
-			bad(key, "%v is not above 0", d)
-		}
-	}
-	if s.breakerMaxBackoff < s.breakerBackoff {
-		bad("breaker-max-backoff", "%v is below breaker-backoff, %v", s.breakerMaxBackoff, s.breakerBackoff)
-	}
+		"worker-connect-timeout": s.workerConnect, "worker-queue-wait": s.workerQueueWait})
 	if s.retryMaxBackoff < s.retryBackoff {
-		bad("retry-max-backoff", "%v is below retry-backoff, %v", s.retryMaxBackoff, s.retryBackoff)
+		faults.Bad("retry-max-backoff", "%v is below retry-backoff, %v", s.retryMaxBackoff, s.retryBackoff)
 	}
 }

@@ -175,8 +175,9 @@ func FuzzTenantLimits(f *testing.F) {
 func TestAWorkerGetsAtMostHalfOfTheGateway(t *testing.T) {
 	for _, descriptors := range []uint64{0, 64, 1024, 4096, 65536, 1 << 20} {
 		for _, args := range [][]string{nil, {"--max-in-flight", "1"}, {"--max-in-flight", "100"}, {"--worker-in-flight", "100000"}, {"--worker-pending", "0"}} {
-			l := parsed(t, args...).derive(descriptors)
-			if l.workerInFlight < 1 || l.workerPending < 0 || l.workerInFlight+l.workerPending > max(1, l.inFlight/2) || l.workerConnections < 16 {
+			s := parsed(t, args...)
+			l := s.share(s.Limits(descriptors))
+			if l.workerInFlight < 1 || l.workerPending < 0 || l.workerInFlight+l.workerPending > max(1, l.InFlight/2) || l.ToServers < 16 {
 				t.Errorf("%d descriptors, %v: %+v", descriptors, args, l)
 			}
 		}

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -42,7 +40,7 @@ type workersFrom struct {
 const maxSalt = 4096
 
 // validate sees that there is one source, with what it needs.
-func (f *workersFrom) validate(bad func(key, format string, args ...any)) {
+func (f *workersFrom) validate(faults *serving.Faults) {
 	n := 0
 	for _, one := range []string{f.file, f.dns, f.url} {
 		if one != "" {
@@ -53,33 +51,26 @@ func (f *workersFrom) validate(bad func(key, format string, args ...any)) {
 		n++
 	}
 	if n != 1 {
-		bad("workers-file", "give exactly one of workers-file, workers-dns, workers-url and workers-control; %d are given", n)
+		faults.Bad("workers-file", "give exactly one of workers-file, workers-dns, workers-url and workers-control; %d are given", n)
 	}
-	if f.every < 0 {
-		bad("workers-every", "%v is below 0", f.every)
-	}
+	faults.Negative(map[string]time.Duration{"workers-every": f.every, "workers-forget": f.forget})
 	if f.dns != "" {
 		if _, _, err := f.name(); err != nil {
-			bad("workers-dns", "%v", err)
+			faults.Bad("workers-dns", "%v", err)
 		}
 		if f.size < 1 {
-			bad("hand-size", "workers-dns needs the size of a hand, 1 or more")
+			faults.Bad("hand-size", "workers-dns needs the size of a hand, 1 or more")
 		}
 		if f.scheme != "http" && f.scheme != "https" {
-			bad("workers-scheme", "%q is neither http nor https", f.scheme)
+			faults.Bad("workers-scheme", "%q is neither http nor https", f.scheme)
 		}
 	}
-	if f.forget < 0 {
-		bad("workers-forget", "%v is below 0", f.forget)
-	}
 	if f.url == "" && len(f.control.All) == 0 && f.token+f.ca+f.cert+f.key != "" {
-		bad("workers-token", "workers-token, workers-ca, workers-cert and workers-key are for workers-control and workers-url, which are not given")
+		faults.Bad("workers-token", "workers-token, workers-ca, workers-cert and workers-key are for workers-control and workers-url, which are not given")
 	}
-	if (f.cert == "") != (f.key == "") {
-		bad("workers-key", "workers-cert and workers-key go together; one is missing")
-	}
+	faults.NotAPair("workers", f.cert, f.key)
 	if f.dns == "" && (f.size != 0 || f.saltFile != "") {
-		bad("hand-size", "a list has its own size and salt; hand-size and hand-salt-file are for workers-dns, which is not given")
+		faults.Bad("hand-size", "a list has its own size and salt; hand-size and hand-salt-file are for workers-dns, which is not given")
 	}
 }
 
@@ -131,7 +122,7 @@ func (f *workersFrom) openNames(log *slog.Logger) (gateway.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workers-dns: %w: %w", err, cellway.ErrInvalid)
 	}
-	cfg := gateway.NamesConfig{Name: host, Port: port, Scheme: f.scheme, Size: f.size, Every: f.every, ForgetAfter: orNone(f.forget), Keep: f.keep, Log: log}
+	cfg := gateway.NamesConfig{Name: host, Port: port, Scheme: f.scheme, Size: f.size, Every: f.every, ForgetAfter: serving.OrNone(f.forget), Keep: f.keep, Log: log}
 	if f.saltFile != "" {
 		b, err := regular.Read(f.saltFile, maxSalt)
 		if err != nil {
@@ -151,7 +142,7 @@ func (f *workersFrom) openURL(log *slog.Logger) (source gateway.Source, closing 
 	if err != nil {
 		return nil, func() {}, nil, fmt.Errorf("workers-url: %w", err)
 	}
-	if f.token != "" && inTheClear(f.url) {
+	if f.token != "" && feed.InTheClear(f.url) {
 		doubts = append(doubts, fmt.Errorf("workers-url: the token goes to %s in the clear, where whoever stands between can read it; use https://", f.url))
 	}
 	list, err := gateway.NewURL(gateway.URLConfig{URL: f.url, Every: f.every, Keep: f.keep, Client: asking(creds), Log: log,
@@ -169,7 +160,7 @@ func (f *workersFrom) openControl(cell cellway.CellID, log *slog.Logger) (source
 		return nil, func() {}, nil, fmt.Errorf("workers-control: %w", err)
 	}
 	for _, at := range f.control.All {
-		if inTheClear(at) {
+		if feed.InTheClear(at) {
 			doubts = append(doubts, fmt.Errorf("workers-control: the salt of hands comes from %s in the clear, where whoever stands between can read it, and the token if there is one; use https://", at))
 		}
 	}
@@ -211,14 +202,4 @@ func (f *workersFrom) checkKeep() error {
 		return fmt.Errorf("workers-keep: %s is no file; name another with --workers-keep FILE: %w", f.keep, fs.ErrInvalid)
 	}
 	return nil
-}
-
-// inTheClear reports whether a token for that URL can be read on the way.
-func inTheClear(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "http" {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback())
 }

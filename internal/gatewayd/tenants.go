@@ -29,7 +29,7 @@ type own struct {
 
 // limits are those of a tenant to whom no other ones apply.
 func (s *settings) limits() gateway.TenantLimits {
-	return gateway.TenantLimits{Rate: s.tenantRate, Burst: s.tenantBurst, InFlight: orNone(s.tenantInFlight), Tunnels: orNone(s.tenantTunnels)}
+	return gateway.TenantLimits{Rate: s.tenantRate, Burst: s.tenantBurst, InFlight: serving.OrNone(s.tenantInFlight), Tunnels: serving.OrNone(s.tenantTunnels)}
 }
 
 // tenantsEvery is how often the file of tenant-limits is looked at.
@@ -141,10 +141,10 @@ func parseTenantLimits(b []byte, usual gateway.TenantLimits) (map[cellway.Tenant
 			l.Burst = *o.Burst
 		}
 		if o.InFlight != nil {
-			l.InFlight = orNone(*o.InFlight)
+			l.InFlight = serving.OrNone(*o.InFlight)
 		}
 		if o.Tunnels != nil {
-			l.Tunnels = orNone(*o.Tunnels)
+			l.Tunnels = serving.OrNone(*o.Tunnels)
 		}
 		all[id] = l
 	}

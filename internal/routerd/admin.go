@@ -10,7 +10,6 @@ import (
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/serving"
-	"github.com/cellway/cellway/internal/telemetry"
 )
 
 // A mapStatus is what GET /map answers.
@@ -49,8 +48,9 @@ const adminIndex = `cellway-router
 /explain  what the router would do with a key, and why: /explain?key=KEY`
 
 // adminHandler answers people and their tools. It changes nothing.
-func (d *daemon) adminHandler(reg http.Handler, loopback bool) http.Handler {
-	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: reg, Ready: d.isReady, Profiles: loopback})
+func (d *daemon) adminHandler(profiles bool) http.Handler {
+	shown := d.Registry("cellway_router", metrics(), d.figures)
+	mux := serving.Admin(serving.AdminConfig{Index: adminIndex, Metrics: shown, Ready: d.isReady, Profiles: profiles})
 	mux.HandleFunc("GET /map", func(w http.ResponseWriter, _ *http.Request) { serving.JSON(w, d.status()) })
 	mux.Handle("GET /explain", d.rt.ExplainHandler())
 	return mux
@@ -92,7 +92,7 @@ func withoutMap(st feed.Status) error {
 func (d *daemon) status() mapStatus {
 	st := d.rt.Stats()
 	s := mapStatus{Status: d.feed.Status(), Router: routerStatus{
-		ID: d.id, Build: d.build.String(), StartedAt: d.started, Listen: serving.Addresses(d.public), Ready: d.rt.Ready() == nil,
+		ID: d.id, Build: d.Build.String(), StartedAt: d.Started, Listen: d.Addresses(), Ready: d.rt.Ready() == nil,
 		InFlight: st.InFlight, Tunnels: st.Tunnels,
 	}}
 	for _, l := range st.Keyless {
@@ -102,11 +102,4 @@ func (d *daemon) status() mapStatus {
 		s.Reports = new(d.reporter.Status())
 	}
 	return s
-}
-
-// registry joins the daemon's figures with those of the process.
-func (d *daemon) registry() http.Handler {
-	reg := telemetry.NewRegistry("cellway_router", d.build)
-	reg.MustRegister(telemetry.NewCollector(metrics(), d.figures))
-	return telemetry.Handler(reg, d.log)
 }

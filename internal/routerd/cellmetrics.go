@@ -29,23 +29,3 @@ func bulkheadFigures(f *telemetry.Figures, cell string, b router.BulkheadStats) 
 		f.Set("cellway_router_cell_endpoints", float64(n), cell, state)
 	}
 }
-
-func (d *daemon) clientFigures(f *telemetry.Figures) {
-	d.refusedHeads.Each(func(reason string, n uint64) { f.Count("cellway_router_refused_heads_total", n, reason) })
-	g := d.gate.Stats()
-	f.Set("cellway_router_connections", float64(g.Open))
-	f.Set("cellway_router_connections_limit", float64(g.Most))
-	f.Count("cellway_router_connections_evicted_total", g.EvictedIdle, "idle")
-	f.Count("cellway_router_connections_evicted_total", g.EvictedSilent, "silent")
-	f.Count("cellway_router_connections_refused_total", g.RefusedFull, "full")
-	f.Count("cellway_router_connections_refused_total", g.RefusedShare, "share")
-	for _, c := range d.certs {
-		for _, leaf := range c.Leaves() {
-			f.Time("cellway_router_certificate_expiry_timestamp_seconds", leaf.NotAfter, c.Setting(), leaf.Subject.CommonName)
-		}
-		f.Bool("cellway_router_certificates_failing", c.Failing(), c.Setting())
-	}
-	if d.cellCA.Named() {
-		f.Bool("cellway_router_certificates_failing", d.cellCA.Failing(), d.cellCA.Setting())
-	}
-}

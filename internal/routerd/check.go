@@ -7,11 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -24,30 +24,27 @@ func (s *settings) checkAll(stdout io.Writer) error {
 	if in.creds != nil {
 		defer in.creds.Close()
 	}
-	errs := []error{invalid, unread}
+	var faults serving.Faults
 	if wrong, ok := errors.AsType[boot.UsageError](invalid); ok {
-		errs[0] = wrong.Err // this command line is right: it asks for what is wrong
+		faults.Note("", wrong.Err) // this command line is right: it asks for what is wrong
 	}
+	faults.Note("", unread)
 	switch err := feed.CheckStore(s.stateDir); {
 	case errors.Is(err, feed.ErrUnwritable):
 		// A router with a map on such a disk serves all the same.
 		in.doubts = append(in.doubts, fmt.Errorf("state-dir: %w", err))
 	case err != nil:
-		errs = append(errs, fmt.Errorf("state-dir: %w", err))
+		faults.Note("state-dir", err)
 	}
-	for key, all := range map[string][]string{"listen": s.listen.All, "listen-tls": s.listenTLS.All, "admin": {s.admin}} {
-		for _, addr := range all {
-			if _, err := net.ResolveTCPAddr("tcp", addr); err != nil && invalid == nil {
-				errs = append(errs, fmt.Errorf("%s: %w", key, err))
-			}
-		}
+	if invalid == nil {
+		s.Resolve(&faults)
 	}
 	// What may be mended while the router runs is no error of the settings.
 	in.doubts = append(in.doubts, s.withoutMap(in.sources)...)
 	for _, doubt := range in.doubts {
 		fmt.Fprintf(stdout, "warning: %s\n", boot.Plain(doubt, nil, nil))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(stdout, "ok")

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 
 	"github.com/cellway/cellway/internal/boot"
-	"github.com/cellway/cellway/internal/lines"
 	"github.com/cellway/cellway/internal/serving"
-	"github.com/cellway/cellway/internal/telemetry"
 )
 
 // Main runs cellway-router with args, which lack the program's name, until ctx
@@ -33,14 +30,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return program.Start(serving.Start{
-		Version: s.version, Check: s.check, LogFormat: s.logFormat, LogLevel: s.logLevel,
-		Validate: s.validate, CheckAll: s.checkAll,
-		Serve: func(build telemetry.Build, w *lines.Writer, log *slog.Logger) error {
-			d, err := open(s, build, stdout, log)
+		Settings: &s.Settings, Validate: s.validate, CheckAll: s.checkAll,
+		Serve: func(base *serving.Daemon) error {
+			d, err := open(s, base, stdout)
 			if err != nil {
 				return err
 			}
-			d.lines = w
 			return d.run(ctx)
 		},
 	}, out, stderr)

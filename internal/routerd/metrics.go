@@ -91,7 +91,6 @@ func metrics() []telemetry.Metric {
 func (d *daemon) figures(f *telemetry.Figures) {
 	d.mapFigures(f)
 	d.requestFigures(f)
-	d.clientFigures(f)
 }
 
 func (d *daemon) mapFigures(f *telemetry.Figures) {
@@ -140,10 +139,6 @@ func (d *daemon) requestFigures(f *telemetry.Figures) {
 	f.Count("cellway_router_ended_total", st.Ended)
 	f.Count("cellway_router_override_hits_total", st.Overrides)
 	f.Count("cellway_router_access_log_dropped_total", st.AccessLogDropped)
-	f.Bool("cellway_router_access_log_failing", d.access.Failing())
-	if d.lines != nil {
-		f.Count("cellway_router_log_dropped_total", d.lines.Dropped())
-	}
 	f.Durations("cellway_router_added_seconds", st.Added.Bounds, st.Added.Counts, st.Added.Sum)
 	for _, r := range st.Rules {
 		f.Count("cellway_router_lookups_total", r.Count, r.Rule.String())

@@ -15,8 +15,6 @@ import (
 
 var update = flag.Bool("update", false, "write docs/operations/metrics.md again")
 
-func buildForTest() telemetry.Build { return telemetry.Build{Version: "test"} }
-
 // The router's metrics follow Prometheus's conventions, and every one of them is
 // shown after some traffic.
 func TestMetricsAreWellMade(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/serving"
+	"github.com/cellway/cellway/internal/telemetry"
 )
 
 func nopLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -116,12 +118,12 @@ func TestTrafficOfCells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := open(s, buildForTest(), nil, nopLog())
+	d, err := open(s, serving.NewDaemon(&s.Settings, telemetry.Build{Version: "test"}, nil, nopLog()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := d.Stop(d.log); err != nil {
+		if err := d.Stop(d.Log); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -377,12 +377,12 @@ func TestLimitsFollowTheDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		// All clients, a connection for each as a tunnel, and one for each request.
-		l := s.limits(descriptors)
-		need := uint64(l.connections + l.connections + l.inFlight)
-		if spare := min(serving.SpareDescriptors, descriptors/4); descriptors >= 64 && (need+spare > descriptors || uint64(l.connections+l.cellConnections)+spare > descriptors) {
+		l := s.share(s.Limits(descriptors))
+		need := uint64(l.Connections + l.Connections + l.InFlight)
+		if spare := min(serving.SpareDescriptors, descriptors/4); descriptors >= 64 && (need+spare > descriptors || uint64(l.Connections+l.ToServers)+spare > descriptors) {
 			t.Errorf("%d descriptors: %+v may take more", descriptors, l)
 		}
-		if l.cellConnections < l.connections {
+		if l.ToServers < l.Connections {
 			t.Errorf("%d descriptors: %+v leaves cells too few", descriptors, l)
 		}
 	}
@@ -400,11 +400,11 @@ func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := s.limits(descriptors)
-			if l.cellInFlight < 1 || l.cellPending < 0 || l.cellTunnels < 1 || l.inFlight < 1 {
+			l := s.share(s.Limits(descriptors))
+			if l.cellInFlight < 1 || l.cellPending < 0 || l.cellTunnels < 1 || l.InFlight < 1 {
 				t.Errorf("%d descriptors, %q: %+v", descriptors, args, l)
 			}
-			if half := max(1, l.inFlight/2); l.cellInFlight > half-l.cellPending || l.cellTunnels > max(1, l.connections/2) {
+			if half := max(1, l.InFlight/2); l.cellInFlight > half-l.cellPending || l.cellTunnels > max(1, l.Connections/2) {
 				t.Errorf("%d descriptors, %q: a cell may take too much: %+v", descriptors, args, l)
 			}
 		}
@@ -413,10 +413,11 @@ func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.limits(1024), (limits{256, 256, 64, 64, 128, 512}); got != want {
+	if got, want := s.share(s.Limits(1024)), (limits{serving.Limits{Descriptors: 1024, Connections: 256, InFlight: 256, ToServers: 512}, 64, 64, 128}); got != want {
 		t.Errorf("with 1024 descriptors: %+v, want %+v", got, want)
 	}
-	if got, want := s.limits(1<<20), (limits{serving.MostConnections, 16384, 1024, 1024, 16384, 1<<20 - serving.SpareDescriptors - serving.MostConnections}); got != want {
+	if got, want := s.share(s.Limits(1<<20)), (limits{serving.Limits{Descriptors: 1 << 20, Connections: serving.MostConnections, InFlight: 16384,
+		ToServers: 1<<20 - serving.SpareDescriptors - serving.MostConnections}, 1024, 1024, 16384}); got != want {
 		t.Errorf("with many descriptors: %+v, want %+v", got, want)
 	}
 }

@@ -1,11 +1,8 @@
 package routerd
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -18,7 +15,7 @@ import (
 
 // A settings value is what flags, environment and file say.
 type settings struct {
-	check, version bool
+	serving.Settings
 
 	fleet    string
 	sources  serving.Words
@@ -31,42 +28,20 @@ type settings struct {
 	routerID  string
 	pullEvery time.Duration
 
-	listen, listenTLS serving.Words
-	tlsCerts, tlsKeys serving.Words
-	tlsMin            string
-	http1             string
-	loops             int
-	admin             string
-
-	drainWait, drainTimeout, drainSpread, grace time.Duration
-
-	maxConnections, maxInFlight, maxFields            int
-	maxHead, maxBody                                  serving.Size
-	headTimeout, idleTimeout, handshakeTimeout        time.Duration
-	noH2C                                             bool
-	trusted                                           serving.Prefixes
-	name                                              string
-	explainHeaders                                    bool
-	traceSampled                                      serving.Share
-	cellInFlight, cellPending, cellTunnels, cellIdle  int
-	cellAttempts, breakerConnects, breakerTimeouts    int
-	cellQueueWait, cellConnect, cellFirstByte         time.Duration
-	clientBody, streamIdle, requestTimeout            time.Duration
-	breakerBackoff, breakerMaxBackoff                 time.Duration
-	cellCA, cellCert, cellKey, cellPeer, cellPeerName string
-
-	accessLog       string
-	accessLogSample serving.Share
-	logFormat       string
-	logLevel        slog.Level
+	grace, requestTimeout                            time.Duration
+	trusted                                          serving.Prefixes
+	traceSampled                                     serving.Share
+	cellInFlight, cellPending, cellTunnels, cellIdle int
+	cellAttempts                                     int
+	cellQueueWait, cellConnect, cellFirstByte        time.Duration
 }
 
-// flags declares all settings. The order is that of the example file.
+// flags declares all settings.
 func (s *settings) flags(fs *flag.FlagSet) {
 	second := time.Second
-	fs.String("config", "", "`file` of settings")
-	fs.BoolVar(&s.check, "check", false, "read settings, keys, certificates, state folder and the place of the access log, look for a map at each source, say what is wrong, and exit")
-	fs.BoolVar(&s.version, "version", false, "say which build this is, and exit")
+	s.Listen.All = []string{":8080"}
+	s.Declare(fs, serving.Names{Program: "router", Clients: "clients", Server: "cell"})
+	fs.BoolVar(&s.Check, "check", false, "read settings, keys, certificates, state folder and the place of the access log, look for a map at each source, say what is wrong, and exit")
 
 	fs.StringVar(&s.fleet, "fleet", "", "`name` of the fleet; maps of another one are refused")
 	fs.Var(&s.sources, "source", "where maps come from: `URL` of a control plane, or a folder or file; may be given more than once, and all are followed")
@@ -79,34 +54,16 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.StringVar(&s.routerID, "router-id", "", "`name` of this router in reports; empty: one that is made once and kept in the state folder")
 	fs.DurationVar(&s.pullEvery, "pull-every", 10*time.Minute, "how often everything is pulled again, changed or not")
 
-	s.listen.All = []string{":8080"}
-	fs.Var(&s.listen, "listen", "`address` for clients in cleartext, HTTP/1.1 and HTTP/2; may be given more than once; empty: none")
-	fs.Var(&s.listenTLS, "listen-tls", "`address` for clients over TLS; may be given more than once")
-	fs.Var(&s.tlsCerts, "tls-cert", "`file` of a certificate, PEM; may be given more than once, and the client's server name chooses; read again when it changes")
-	fs.Var(&s.tlsKeys, "tls-key", "`file` of the key of a tls-cert, PEM; as many, in the same order")
-	fs.StringVar(&s.tlsMin, "tls-min", "1.2", "lowest `version` of TLS that clients may use: 1.2 or 1.3")
-	fs.StringVar(&s.admin, "admin", "127.0.0.1:9090", "`address` for /metrics, /livez, /readyz, /map and /explain; keep it away from clients")
+	fs.StringVar(&s.Admin, "admin", "127.0.0.1:9090", "`address` for /metrics, /livez, /readyz, /map and /explain; keep it away from clients")
 
-	fs.DurationVar(&s.drainWait, "drain-wait", 5*second, "after a signal to stop: how long to serve on while readiness fails, so that load balancers take notice")
-	fs.DurationVar(&s.drainTimeout, "drain-timeout", 60*second, "after drain-wait: how long what is under way may take to end")
-	fs.DurationVar(&s.drainSpread, "drain-spread", 5*second, "after drain-wait: over how long tunnels are ended, so that not all clients come back at once")
+	fs.DurationVar(&s.DrainWait, "drain-wait", 5*second, "after a signal to stop: how long to serve on while readiness fails, so that load balancers take notice")
 	fs.DurationVar(&s.grace, "grace", 10*second, "how long requests and tunnels may go on after a map by which they belong elsewhere")
 
-	fs.StringVar(&s.http1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the router's own, or net/http, Go's; HTTP/2 is net/http's in any case")
-	fs.IntVar(&s.loops, "loops", 0, "event loops of the engine, on Linux and for connections in cleartext; 0: one for each core; -1: none, so that each connection has a goroutine")
-	fs.IntVar(&s.maxConnections, "max-connections", 0, "clients' connections at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
-	fs.IntVar(&s.maxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
-	s.maxHead = 64 << 10
-	fs.Var(&s.maxHead, "max-head", "`bytes` of a request's head")
-	fs.IntVar(&s.maxFields, "max-fields", 256, "fields in a request's head")
-	fs.Var(&s.maxBody, "max-body", "`bytes` of a request's body; 0: no limit")
-	fs.DurationVar(&s.headTimeout, "head-timeout", 10*second, "how long a client may take for a request's head")
-	fs.DurationVar(&s.idleTimeout, "idle-timeout", 75*second, "how long a connection may be silent between requests")
-	fs.DurationVar(&s.handshakeTimeout, "handshake-timeout", 10*second, "how long a TLS handshake may take")
-	fs.BoolVar(&s.noH2C, "no-h2c", false, "refuse HTTP/2 in cleartext")
+	fs.IntVar(&s.MaxConnections, "max-connections", 0, "clients' connections at a time; one more takes the place of an idle one, and is refused if none is; 0: what the descriptor limit allows")
+	fs.DurationVar(&s.HeadTimeout, "head-timeout", 10*second, "how long a client may take for a request's head")
 	fs.Var(&s.trusted, "trusted-proxies", "`networks` between clients and this router, with commas; what they say of the client is believed")
-	fs.StringVar(&s.name, "name", "cellway", "what the router calls itself in Proxy-Status")
-	fs.BoolVar(&s.explainHeaders, "explain-headers", false, "let clients see X-Cell-Id, X-Cell-Epoch, X-Cell-Key and X-Cell-Map-Version in answers")
+	fs.StringVar(&s.Name, "name", "cellway", "what the router calls itself in Proxy-Status")
+	fs.BoolVar(&s.ExplainHeaders, "explain-headers", false, "let clients see X-Cell-Id, X-Cell-Epoch, X-Cell-Key and X-Cell-Map-Version in answers")
 	fs.Var(&s.traceSampled, "trace-sampled", "`share`, 0 to 1, of the traces begun here that are flagged as sampled")
 
 	fs.IntVar(&s.cellInFlight, "cell-in-flight", defaultCellInFlight, "requests to one cell at a time; with cell-pending at most half of max-in-flight, else both are lowered")
@@ -117,24 +74,7 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.IntVar(&s.cellAttempts, "cell-attempts", 3, "endpoints of the cell that one request may try when nothing connects")
 	fs.DurationVar(&s.cellConnect, "cell-connect-timeout", second, "how long connecting to one endpoint may take")
 	fs.DurationVar(&s.cellFirstByte, "cell-first-byte-timeout", 30*second, "how long a cell may take for an answer's head")
-	fs.DurationVar(&s.clientBody, "client-body-timeout", 30*second, "how long a client may be silent in the middle of a body")
-	fs.DurationVar(&s.streamIdle, "stream-idle-timeout", 10*time.Minute, "how long an answer or a tunnel may be silent")
 	fs.DurationVar(&s.requestTimeout, "request-timeout", 0, "how long a request may take as a whole, tunnels excepted; 0: without end")
-	fs.IntVar(&s.breakerConnects, "breaker-connects", 5, "failed connects in a row that open a cell's breaker")
-	fs.IntVar(&s.breakerTimeouts, "breaker-timeouts", 4, "late answers, of at least two tenants, that open a cell's breaker")
-	fs.DurationVar(&s.breakerBackoff, "breaker-backoff", 500*time.Millisecond, "how long a breaker is open at first")
-	fs.DurationVar(&s.breakerMaxBackoff, "breaker-max-backoff", 15*second, "how long a breaker is open at most")
-	fs.StringVar(&s.cellCA, "cell-ca", "", "`file` of the authorities of cells' certificates, PEM; empty: the system's; read again when it changes")
-	fs.StringVar(&s.cellCert, "cell-cert", "", "`file` of this router's certificate for cells, PEM; read again when it changes")
-	fs.StringVar(&s.cellKey, "cell-key", "", "`file` of the key of cell-cert, PEM")
-	fs.StringVar(&s.cellPeer, "cell-peer", "cell", "what `name` a cell's certificate must hold: cell (its id), host, or either")
-	fs.StringVar(&s.cellPeerName, "cell-peer-suffix", "", "`domain` that follows the cell's id in its certificate")
-
-	fs.StringVar(&s.accessLog, "access-log", "", "`file` of the access log, one JSON object a line; - is standard output; empty: none; opened again on SIGHUP")
-	s.accessLogSample = 1
-	fs.Var(&s.accessLogSample, "access-log-sample", "`share`, 0 to 1, of the requests that went well that are logged; others always are")
-	fs.StringVar(&s.logFormat, "log-format", "auto", "json, text, or auto: text on a terminal and otherwise json")
-	fs.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 }
 
 // program is how a router is called.
@@ -172,15 +112,12 @@ func parse(args, environ []string, stdout io.Writer) (*settings, error) {
 
 // validate finds what is wrong with the settings alone, all of it.
 func (s *settings) validate() error {
-	var errs []error
-	bad := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-	}
+	var faults serving.Faults
 	if s.fleet == "" {
-		bad("fleet", "no name is given; it is in the fleet's settings")
+		faults.Bad("fleet", "no name is given; it is in the fleet's settings")
 	}
 	if len(s.sources.All) == 0 {
-		bad("source", "none is given; without one there is never a new map")
+		faults.Bad("source", "none is given; without one there is never a new map")
 	}
 	for _, source := range s.sources.All {
 		// A file may have such a name; what is meant is hardly ever one.
@@ -189,57 +126,22 @@ func (s *settings) validate() error {
 			if a, err := netip.ParseAddr(host); host == "localhost" || err == nil && a.IsLoopback() {
 				scheme = "http://"
 			}
-			bad("source", "%s is neither a URL nor a path; give %s%s, or ./%s for a file", source, scheme, source, source)
+			faults.Bad("source", "%s is neither a URL nor a path; give %s%s, or ./%s for a file", source, scheme, source, source)
 		}
 	}
 	if s.routerID != "" {
 		if err := feed.ValidateRouterID(s.routerID); err != nil {
-			bad("router-id", "%v", err)
+			faults.Bad("router-id", "%v", err)
 		}
 	}
-	serving.Public{
-		Clear: s.listen.All, Secure: s.listenTLS.All, Admin: s.admin, Certs: s.tlsCerts.All, Keys: s.tlsKeys.All, TLSMin: s.tlsMin, HTTP1: s.http1,
-	}.Validate(bad)
-	if (s.sourceCert == "") != (s.sourceKey == "") {
-		bad("source-key", "source-cert and source-key go together; one is missing")
-	}
-	if (s.cellCert == "") != (s.cellKey == "") {
-		bad("cell-key", "cell-cert and cell-key go together; one is missing")
-	}
-	if _, ok := peers[s.cellPeer]; !ok {
-		bad("cell-peer", "%q is not cell, host or either", s.cellPeer)
-	}
-	for key, n := range map[string]int{"max-connections": s.maxConnections, "max-in-flight": s.maxInFlight, "cell-pending": s.cellPending} {
-		if n < 0 {
-			bad(key, "%d is below 0", n)
-		}
-	}
-	for key, n := range map[string]int{"max-fields": s.maxFields, "cell-in-flight": s.cellInFlight, "cell-tunnels": s.cellTunnels,
-		"cell-idle-connections": s.cellIdle, "cell-attempts": s.cellAttempts, "breaker-connects": s.breakerConnects, "breaker-timeouts": s.breakerTimeouts} {
-		if n < 1 {
-			bad(key, "%d is below 1", n)
-		}
-	}
-	for key, d := range map[string]time.Duration{"drain-wait": s.drainWait, "drain-timeout": s.drainTimeout, "drain-spread": s.drainSpread,
-		"grace": s.grace, "request-timeout": s.requestTimeout} {
-		if d < 0 {
-			bad(key, "%v is below 0", d)
-		}
-	}
-	for key, d := range map[string]time.Duration{"pull-every": s.pullEvery, "head-timeout": s.headTimeout, "idle-timeout": s.idleTimeout,
-		"handshake-timeout": s.handshakeTimeout, "cell-connect-timeout": s.cellConnect, "cell-first-byte-timeout": s.cellFirstByte,
-		"cell-queue-wait": s.cellQueueWait, "client-body-timeout": s.clientBody, "stream-idle-timeout": s.streamIdle, "breaker-backoff": s.breakerBackoff, "breaker-max-backoff": s.breakerMaxBackoff} {
-		if d <= 0 {
-			bad(key, "%v is not above 0", d)
-		}
-	}
-	if s.breakerMaxBackoff < s.breakerBackoff {
-		bad("breaker-max-backoff", "%v is below breaker-backoff, %v", s.breakerMaxBackoff, s.breakerBackoff)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return boot.UsageError{Err: err}
-	}
-	return nil
+	s.Validate(&faults)
+	faults.NotAPair("source", s.sourceCert, s.sourceKey)
+	faults.Below(0, map[string]int{"cell-pending": s.cellPending})
+	faults.Below(1, map[string]int{"cell-in-flight": s.cellInFlight, "cell-tunnels": s.cellTunnels, "cell-idle-connections": s.cellIdle, "cell-attempts": s.cellAttempts})
+	faults.Negative(map[string]time.Duration{"grace": s.grace, "request-timeout": s.requestTimeout})
+	faults.NotPositive(map[string]time.Duration{"pull-every": s.pullEvery, "cell-connect-timeout": s.cellConnect,
+		"cell-first-byte-timeout": s.cellFirstByte, "cell-queue-wait": s.cellQueueWait})
+	return faults.Usage()
 }
 
 // isURL tells a control plane from a file.

@@ -111,11 +111,11 @@ func TestSettingsComeFromThreePlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.fleet != "from-file" || s.drainWait != 2*time.Second || s.grace != 3*time.Second || !s.noH2C {
-		t.Errorf("fleet %s, drain-wait %v, grace %v, no-h2c %v", s.fleet, s.drainWait, s.grace, s.noH2C)
+	if s.fleet != "from-file" || s.DrainWait != 2*time.Second || s.grace != 3*time.Second || !s.NoH2C {
+		t.Errorf("fleet %s, drain-wait %v, grace %v, no-h2c %v", s.fleet, s.DrainWait, s.grace, s.NoH2C)
 	}
-	if !slices.Equal(s.sources.All, []string{"a", "b"}) || len(s.listen.All) != 0 || !slices.Equal(s.listenTLS.All, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
-		t.Errorf("source %v, listen %v, listen-tls %v", s.sources.All, s.listen.All, s.listenTLS.All)
+	if !slices.Equal(s.sources.All, []string{"a", "b"}) || len(s.Listen.All) != 0 || !slices.Equal(s.ListenTLS.All, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
+		t.Errorf("source %v, listen %v, listen-tls %v", s.sources.All, s.Listen.All, s.ListenTLS.All)
 	}
 }
 
