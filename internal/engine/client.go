@@ -24,6 +24,7 @@ const (
 	toResume         // what a loop has begun of the call
 	toWait           // for the call's cell, in a loop
 	toJoin           // a loop
+	toPart           // the server is shut down, which the client was not told with its last answer
 )
 
 // A client is a client's connection. While it is idle it holds no memory beside
@@ -139,6 +140,8 @@ func (c *client) serve(first action) {
 				return
 			}
 			c.next, c.simple = toRead, false
+		case toPart:
+			c.part()
 		case toHand:
 			c.handOver()
 			return
@@ -246,6 +249,7 @@ func (c *client) advance() (more bool) {
 				return false
 			}
 			if s, _ := c.stage(); s != atHead {
+				c.expire(notExpired) // it has come at the last moment
 				c.enter(atHead, c.srv.now())
 			}
 			return true
@@ -315,6 +319,6 @@ func (c *client) ended() {
 	c.simple = (k.whole() || gatherable) && !k.overTLS && k.rep.BytesOut <= simpleBody
 	c.next = k.end()
 	if c.srv.closing.Load() && c.next == toRead {
-		c.next = toLinger
+		c.next = toPart
 	}
 }

@@ -18,6 +18,19 @@ func (c *client) linger() {
 	d.quiet()
 }
 
+// part gives the client of a server that is shut down a moment for one more request,
+// as its last answer had begun before and did not say that it was the last: that to
+// this one will. What is there already is served in any case.
+func (c *client) part() {
+	c.next = toRead
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.doomed {
+		c.over.Store(uint32(idleExpired))
+		c.conn.SetReadDeadline(time.Now().Add(lingerTime))
+	}
+}
+
 // A discard throws away what comes, for a while.
 type discard struct {
 	c     *client

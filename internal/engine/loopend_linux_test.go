@@ -130,6 +130,55 @@ func TestLoopShutdownAnswersWhatIsUnderWay(t *testing.T) {
 	eventually(t, "no connection to the cell is left", func() bool { return f.pools.conns.Load() == 0 })
 }
 
+// What comes right behind an answer in a loop that could not say that it is the last
+// one is still answered, and told.
+func TestLoopShutdownAnswersWhatComesBehindAnAnswer(t *testing.T) {
+	for _, at := range []string{"before its end", "after it"} {
+		f := newLoopRig(t, 1, Config{}, nil)
+		begun, end := make(chan struct{}), make(chan struct{})
+		f.use(f.pathCell(func(c net.Conn, req *http.Request) bool {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nsome")
+			begun <- struct{}{}
+			<-end
+			io.WriteString(c, "things")
+			return true
+		}))
+		c := f.joined()
+		c.send(get("/do"))
+		<-begun
+		res, err := http.ReadResponse(c.br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.wantClients(1)
+		ended := make(chan error)
+		go func() { ended <- f.shutdown(20 * time.Second) }()
+		eventually(t, "the server closes", f.s.closing.Load)
+		if at == "before its end" {
+			c.send(postMore + postMore)
+		}
+		close(end)
+		if b, err := io.ReadAll(res.Body); string(b) != "somethings" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+		if at == "after it" {
+			c.send(postMore)
+		}
+		if res, err = http.ReadResponse(c.br, nil); err != nil {
+			t.Fatal(at, err)
+		}
+		if b, err := io.ReadAll(res.Body); string(b) != "abc" || err != nil || !res.Close {
+			t.Errorf("%s: %q, %v, said to be the last: %v", at, b, err, res.Close)
+		}
+		c.wantEnd()
+		c.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		f.wantNothing()
+	}
+}
+
 // Close breaks off what is under way in loops, and comes back soon.
 func TestLoopCloseEndsAll(t *testing.T) {
 	f := newLoopRig(t, 2, Config{}, nil)
