@@ -112,6 +112,7 @@ var arrows = []arrow{
 		"/internal/control": "it runs with the control plane gone",
 		"database/sql":      "what is in front of requests has no database",
 	}},
+	{pkg: "/internal/serving/servingtest", may: list("/internal/boot", "/internal/telemetry", "/internal/testlog")},
 	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
 	{pkg: "/internal/plaintext", pure: true, may: list(""), never: noIO},
 	{pkg: "/internal/strictjson", pure: true, never: noIO},
@@ -211,7 +212,7 @@ var decides = map[string]string{
 }
 
 // forTests lists the packages that only tests may link.
-var forTests = []string{"/cellwaytest", "/internal/alike", "/internal/fault", "/internal/memnet", "/internal/store/faultstore", "/internal/store/storetest", "/internal/testlog", "/shuffle/registrytest"}
+var forTests = []string{"/cellwaytest", "/internal/alike", "/internal/fault", "/internal/memnet", "/internal/serving/servingtest", "/internal/store/faultstore", "/internal/store/storetest", "/internal/testlog", "/shuffle/registrytest"}
 
 func list(s ...string) []string { return s }
 

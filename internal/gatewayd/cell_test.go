@@ -1,21 +1,18 @@
 package gatewayd
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cellway/cellway/guard"
-	"github.com/cellway/cellway/internal/testlog"
+	"github.com/cellway/cellway/internal/serving/servingtest"
 )
 
 // A cell is a list of workers, on disk, and the workers, on loopback.
@@ -150,93 +147,33 @@ func (c *cell) args(more ...string) []string {
 }
 
 // A process is a gateway that runs in this one.
-type process struct {
-	t      testing.TB
-	log    *testlog.Text
-	listen []string
-	admin  string
-	cancel context.CancelFunc
-	done   chan error
-}
+type process struct{ *servingtest.Process }
 
 // start runs a gateway until the test ends.
-func (c *cell) start(args ...string) *process {
+func (c *cell) start(args ...string) process {
 	c.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: c.t, log: new(testlog.Text), cancel: cancel, done: make(chan error, 1)}
-	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
-	var line struct {
-		Listen []string `json:"listen"`
-		Admin  string   `json:"admin"`
-	}
-	p.log.Await(c.t, "gateway starts", &line)
-	p.listen, p.admin = line.Listen, "http://"+line.Admin
-	c.t.Cleanup(func() { cancel(); <-p.done })
-	p.eventually("the gateway to be ready", func() error {
-		if status, body := p.get(p.admin+"/readyz", ""); status != http.StatusOK {
-			return fmt.Errorf("%d %s", status, body)
-		}
-		return nil
-	})
+	p := process{servingtest.Start(c.t, "gateway", Run, args...)}
+	p.Ready()
 	return p
 }
 
-// end has the gateway stop, and returns what Run returned.
-func (p *process) end() error {
-	p.cancel()
-	err := <-p.done
-	p.done <- err
-	return err
-}
-
-func (p *process) eventually(what string, check func() error) {
-	p.t.Helper()
-	var err error
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	p.t.Fatalf("waiting for %s: %v\n%s", what, err, p.log)
-}
-
-// get asks for a URL as a router would for that tenant. The status is 0 if there
-// was no answer.
-func (p *process) get(url, tenant string) (status int, body string) {
-	p.t.Helper()
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	req.Close = true
+// get asks for a URL as a router would for that tenant.
+func (p process) get(url, tenant string) (status int, body string) {
+	p.T.Helper()
+	fields := http.Header{}
 	if tenant != "" {
-		req.Header.Set(guard.CellHeader, "cell-001")
-		req.Header.Set(guard.EpochHeader, "1.1")
-		req.Header.Set(guard.KeyHeader, tenant)
-		req.Header.Set(guard.TenantHeader, tenant)
+		fields.Set(guard.CellHeader, "cell-001")
+		fields.Set(guard.EpochHeader, "1.1")
+		fields.Set(guard.KeyHeader, tenant)
+		fields.Set(guard.TenantHeader, tenant)
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return resp.StatusCode, string(b)
+	return p.Get(url, fields)
 }
 
 // hand asks for a tenant's hand: the ids of its members in order.
-func (p *process) hand(tenant string) (ids []string, s Status) {
-	p.t.Helper()
-	status, body := p.get(p.admin+"/hands?tenant="+tenant, "")
-	if status != http.StatusOK {
-		p.t.Fatalf("/hands: %d %s", status, body)
-	}
-	if err := json.Unmarshal([]byte(body), &s); err != nil {
-		p.t.Fatalf("/hands: %v\n%s", err, body)
-	}
+func (p process) hand(tenant string) (ids []string, s Status) {
+	p.T.Helper()
+	p.Read("/hands?tenant="+tenant, &s)
 	for _, m := range s.Tenants[0].Members {
 		ids = append(ids, m.ID)
 	}
@@ -244,26 +181,26 @@ func (p *process) hand(tenant string) (ids []string, s Status) {
 }
 
 // wantServed fails unless tenant's requests are answered, all by members of ids.
-func (p *process) wantServed(tenant string, ids []string) {
-	p.t.Helper()
+func (p process) wantServed(tenant string, ids []string) {
+	p.T.Helper()
 	for range 10 {
-		status, body := p.get(p.listen[0]+"/", tenant)
+		status, body := p.get(p.Listen[0]+"/", tenant)
 		id, who, _ := strings.Cut(body, " ")
 		if status != http.StatusOK || who != tenant || !strings.Contains(" "+strings.Join(ids, " ")+" ", " "+id+" ") {
-			p.t.Errorf("a request of %s is answered %d %q, want by one of %v", tenant, status, body, ids)
+			p.T.Errorf("a request of %s is answered %d %q, want by one of %v", tenant, status, body, ids)
 		}
 	}
 }
 
 // tenantWith returns a tenant whose hand holds all of these workers.
-func (p *process) tenantWith(size int, ids ...string) string {
-	p.t.Helper()
+func (p process) tenantWith(size int, ids ...string) string {
+	p.T.Helper()
 next:
 	for i := range 1000 {
 		name := fmt.Sprintf("tenant-%d", i)
 		hand, _ := p.hand(name)
 		if len(hand) != size {
-			p.t.Fatalf("the hand of %s is %v", name, hand)
+			p.T.Fatalf("the hand of %s is %v", name, hand)
 		}
 		for _, id := range ids {
 			if !strings.Contains(" "+strings.Join(hand, " ")+" ", " "+id+" ") {
@@ -272,7 +209,7 @@ next:
 		}
 		return name
 	}
-	p.t.Fatalf("no tenant has %v in its hand", ids)
+	p.T.Fatalf("no tenant has %v in its hand", ids)
 	return ""
 }
 

@@ -177,9 +177,9 @@ func (o *office) args(more ...string) []string {
 }
 
 // inUse waits until hands of that version are.
-func (p *process) inUse(version string) {
-	p.t.Helper()
-	p.eventually("hands "+version, func() error {
+func (p process) inUse(version string) {
+	p.T.Helper()
+	p.Eventually("hands "+version, func() error {
 		if _, s := p.hand("acme"); s.Version != version {
 			return fmt.Errorf("%s is in use, %+v", s.Version, s.Failing)
 		}
@@ -188,9 +188,9 @@ func (p *process) inUse(version string) {
 }
 
 // failing waits until the list can't be had, for a reason with these words.
-func (p *process) failing(words string) {
-	p.t.Helper()
-	p.eventually("a failure", func() error {
+func (p process) failing(words string) {
+	p.T.Helper()
+	p.Eventually("a failure", func() error {
 		if _, s := p.hand("acme"); s.Failing == nil || !strings.Contains(s.Failing.Error, words) {
 			return fmt.Errorf("%+v, want %q", s.Failing, words)
 		}
@@ -229,7 +229,7 @@ func TestWorkersFromTheControlPlane(t *testing.T) {
 	on := p.tenantWith(2, w.id)
 	hand, _ := p.hand(on)
 	p.wantServed(on, hand)
-	if status, body := p.get(p.admin+"/metrics", ""); status != 200 || !strings.Contains(body, "cellway_gateway_list_older 0") || !strings.Contains(body, "cellway_gateway_list_failing 0") {
+	if status, body := p.get(p.Admin+"/metrics", ""); status != 200 || !strings.Contains(body, "cellway_gateway_list_older 0") || !strings.Contains(body, "cellway_gateway_list_failing 0") {
 		t.Errorf("metrics: %d\n%s", status, body)
 	}
 }
@@ -246,7 +246,7 @@ func TestWorkersOutliveTheControlPlane(t *testing.T) {
 	o.closed()
 	p.failing("refused")
 	p.wantServed("acme", hand)
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Fatal(err)
 	}
 	p = c.start(o.args()...)
@@ -257,7 +257,7 @@ func TestWorkersOutliveTheControlPlane(t *testing.T) {
 	o.open()
 	c.grow()
 	p.inUse(o.apply().Version)
-	p.eventually("no failure", func() error {
+	p.Eventually("no failure", func() error {
 		if _, s := p.hand("acme"); s.Failing != nil {
 			return errors.New(s.Failing.Error)
 		}
@@ -281,7 +281,7 @@ func TestWorkersAreNotThoseOfABackup(t *testing.T) {
 	if _, s := p.hand("acme"); s.Version != newest.Version {
 		t.Errorf("it followed to %s", s.Version)
 	}
-	if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "cellway_gateway_list_older 1") {
+	if _, body := p.get(p.Admin+"/metrics", ""); !strings.Contains(body, "cellway_gateway_list_older 1") {
 		t.Errorf("no metric tells of it:\n%s", body)
 	}
 	if _, err := o.admin.DrainWorker(t.Context(), "cell-001", "w1", client.Write{}); !errors.Is(err, cellway.ErrInvalid) {
@@ -289,7 +289,7 @@ func TestWorkersAreNotThoseOfABackup(t *testing.T) {
 	}
 	c.grow()
 	p.inUse(o.apply().Version)
-	if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "cellway_gateway_list_older 0") {
+	if _, body := p.get(p.Admin+"/metrics", ""); !strings.Contains(body, "cellway_gateway_list_older 0") {
 		t.Errorf("the metric tells of it still:\n%s", body)
 	}
 }
@@ -302,7 +302,7 @@ func TestWorkersOfALostMemoryAreReplacedByTheNextList(t *testing.T) {
 	o.apply()
 	p := c.start(o.args()...)
 	p.inUse(o.apply().Version)
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Fatal(err)
 	}
 	keep := c.path("kept.json")
@@ -340,8 +340,8 @@ func TestWorkersByCertificates(t *testing.T) {
 		"--workers-ca", c.path("ca.pem"), "--workers-cert", cert, "--workers-key", key)
 	p := c.start(args...)
 	p.inUse(list.Version)
-	if strings.Contains(p.log.String(), "in the clear") {
-		t.Errorf("it warns of what is not so:\n%s", p.log)
+	if strings.Contains(p.Log.String(), "in the clear") {
+		t.Errorf("it warns of what is not so:\n%s", p.Log)
 	}
 }
 

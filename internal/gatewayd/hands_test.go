@@ -37,8 +37,8 @@ func TestMembersInGoodHealthShareFirstRequests(t *testing.T) {
 	p := c.start(c.args()...)
 	hand, _ := p.hand("acme")
 	asked := map[string]bool{}
-	p.eventually("both to be asked", func() error {
-		_, body := p.get(p.listen[0]+"/", "acme")
+	p.Eventually("both to be asked", func() error {
+		_, body := p.get(p.Listen[0]+"/", "acme")
 		who, _, _ := strings.Cut(body, " ")
 		asked[who] = true
 		if !asked[hand[0]] || !asked[hand[1]] {
@@ -64,8 +64,8 @@ func TestHandsOfADesignAreDealtAndShown(t *testing.T) {
 		t.Errorf("dealt by %q, overlap %v", s.Deal, s.Overlap)
 	}
 	c.write("workers.json", design(8))
-	p.eventually("quadruples", func() error {
-		p.get(p.listen[0]+"/", "acme") // so that nobody stands in for who has never answered
+	p.Eventually("quadruples", func() error {
+		p.get(p.Listen[0]+"/", "acme") // so that nobody stands in for who has never answered
 		hand, s := p.hand("acme")
 		if s.Deal != gateway.Quadruples || s.Overlap == nil || *s.Overlap != 2 || len(hand) != 4 || !strings.HasPrefix(s.Version, "quadruples-") {
 			return fmt.Errorf("hand %v, dealt by %q, overlap %v, version %s", hand, s.Deal, s.Overlap, s.Version)
@@ -75,7 +75,7 @@ func TestHandsOfADesignAreDealtAndShown(t *testing.T) {
 	hand, _ := p.hand("acme")
 	p.wantServed("acme", hand)
 	c.write("workers.json", design(7))
-	p.eventually("the reason", func() error {
+	p.Eventually("the reason", func() error {
 		now, s := p.hand("acme")
 		if s.Failing == nil || !strings.Contains(s.Failing.Error, "7 workers: quadruples need a power of two; the nearest are 4 and 8") || !slices.Equal(now, hand) {
 			return fmt.Errorf("%+v, hand %v", s.Failing, now)

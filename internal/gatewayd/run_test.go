@@ -30,26 +30,17 @@ func TestAGatewayServesEachTenantFromItsHand(t *testing.T) {
 	if len(hands) < 5 {
 		t.Errorf("12 tenants have only %d hands", len(hands))
 	}
-	if status, body := p.get(p.listen[0]+"/", ""); status != http.StatusMisdirectedRequest {
+	if status, body := p.get(p.Listen[0]+"/", ""); status != http.StatusMisdirectedRequest {
 		t.Errorf("what no router sent: %d %s", status, body)
 	}
-	if status, _ := p.get(p.admin+"/livez", ""); status != http.StatusOK {
+	if status, _ := p.get(p.Admin+"/livez", ""); status != http.StatusOK {
 		t.Errorf("/livez: %d", status)
 	}
-	if status, body := p.get(p.admin+"/hands?tenant=no%20tenant", ""); status != http.StatusBadRequest {
+	if status, body := p.get(p.Admin+"/hands?tenant=no%20tenant", ""); status != http.StatusBadRequest {
 		t.Errorf("the hand of what is no tenant: %d %s", status, body)
 	}
-	for _, path := range []string{"/hands", "/metrics", "/readyz"} {
-		resp, err := http.Post(p.admin+path, "application/json", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusMethodNotAllowed {
-			t.Errorf("POST %s: %d", path, resp.StatusCode)
-		}
-	}
-	if err := p.end(); err != nil {
+	p.ChangesNothing("/hands", "/metrics", "/readyz")
+	if err := p.End(); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,8 +65,8 @@ func crashAWorker(t *testing.T, with ...string) {
 	if !slices.Equal(again, hand) || after.Version != before.Version {
 		t.Errorf("the crash changed the hand from %v to %v", hand, again)
 	}
-	p.eventually("the dead worker to be asked last", func() error {
-		p.get(p.listen[0]+"/", tenant)
+	p.Eventually("the dead worker to be asked last", func() error {
+		p.get(p.Listen[0]+"/", tenant)
 		_, s := p.hand(tenant)
 		for _, m := range s.Tenants[0].Members {
 			if m.ID == "w1" && m.Aside {
@@ -85,8 +76,8 @@ func crashAWorker(t *testing.T, with ...string) {
 		return errNotYet
 	})
 	c.worker("w1").up()
-	p.eventually("it to serve again", func() error {
-		if _, body := p.get(p.listen[0]+"/", tenant); strings.HasPrefix(body, "w1 ") {
+	p.Eventually("it to serve again", func() error {
+		if _, body := p.get(p.Listen[0]+"/", tenant); strings.HasPrefix(body, "w1 ") {
 			return nil
 		}
 		return errNotYet
@@ -94,7 +85,7 @@ func crashAWorker(t *testing.T, with ...string) {
 	both := p.tenantWith(2, "w2", "w3")
 	c.worker("w2").down()
 	c.worker("w3").down()
-	if status, body := p.get(p.listen[0]+"/", both); status != http.StatusServiceUnavailable || !strings.Contains(body, "hand_unreachable") {
+	if status, body := p.get(p.Listen[0]+"/", both); status != http.StatusServiceUnavailable || !strings.Contains(body, "hand_unreachable") {
 		t.Errorf("a tenant whose whole hand is dead: %d %s", status, body)
 	}
 }
@@ -105,22 +96,22 @@ func TestTheLogTellsWorkersFromTheCell(t *testing.T) {
 	c := newCell(t, 1, 1)
 	p := c.start(c.args()...)
 	c.worker("w1").down()
-	p.get(p.listen[0]+"/", "acme")
+	p.get(p.Listen[0]+"/", "acme")
 	var line struct {
 		Cell, Worker string
 	}
-	p.log.Await(t, "endpoint left alone for a while", &line)
+	p.Log.Await(t, "endpoint left alone for a while", &line)
 	if line.Cell != "cell-001" || line.Worker != "w1" {
 		t.Errorf("cell %q, worker %q", line.Cell, line.Worker)
 	}
-	p.eventually("the worker to be left alone", func() error {
-		p.get(p.listen[0]+"/", "acme")
-		if !strings.Contains(p.log.String(), `"msg":"worker left alone for a while: nothing connects"`) {
+	p.Eventually("the worker to be left alone", func() error {
+		p.get(p.Listen[0]+"/", "acme")
+		if !strings.Contains(p.Log.String(), `"msg":"worker left alone for a while: nothing connects"`) {
 			return errNotYet
 		}
 		return nil
 	})
-	for text := range strings.Lines(p.log.String()) {
+	for text := range strings.Lines(p.Log.String()) {
 		if strings.Count(text, `"cell":`) > 1 || strings.Contains(text, `"msg":"cell `) {
 			t.Errorf("the log speaks of the worker as of a cell: %s", text)
 		}
@@ -148,7 +139,7 @@ func TestAListIsFollowedWhileRequestsGoOn(t *testing.T) {
 					return
 				default:
 				}
-				if status, body := p.get(p.listen[0]+"/", fmt.Sprintf("tenant-%d", i)); status != http.StatusOK {
+				if status, body := p.get(p.Listen[0]+"/", fmt.Sprintf("tenant-%d", i)); status != http.StatusOK {
 					t.Errorf("during the change: %d %s", status, body)
 					return
 				}
@@ -157,7 +148,7 @@ func TestAListIsFollowedWhileRequestsGoOn(t *testing.T) {
 	}
 	c.grow()
 	c.publish()
-	p.eventually("the new list", func() error {
+	p.Eventually("the new list", func() error {
 		if _, s := p.hand("acme"); len(s.Workers) != 7 || s.Version == first.Version || s.Seq != first.Seq+1 {
 			return fmt.Errorf("%d workers, version %s", len(s.Workers), s.Version)
 		}
@@ -180,7 +171,7 @@ func TestAListIsFollowedWhileRequestsGoOn(t *testing.T) {
 		t.Error("nobody was dealt the new worker")
 	}
 	c.write("workers.json", `{"size":2,"workers":[`)
-	p.log.Await(t, "keeping the last good list of workers", nil)
+	p.Log.Await(t, "keeping the last good list of workers", nil)
 	_, s := p.hand("acme")
 	if len(s.Workers) != 7 {
 		t.Errorf("a bad list is in use: %+v", s)
@@ -188,17 +179,17 @@ func TestAListIsFollowedWhileRequestsGoOn(t *testing.T) {
 	if s.Failing == nil || !strings.Contains(s.Failing.Error, "workers.json: list of workers: ") || time.Since(s.Failing.Since) > time.Minute {
 		t.Errorf("/hands says of the bad list: %+v", s.Failing)
 	}
-	if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_list_failing 1\n") {
+	if _, body := p.get(p.Admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_list_failing 1\n") {
 		t.Error("no metric says that the list is bad")
 	}
 	c.publish()
-	p.eventually("the list to be good again", func() error {
+	p.Eventually("the list to be good again", func() error {
 		if _, s := p.hand("acme"); s.Failing != nil {
 			return errNotYet
 		}
 		return nil
 	})
-	if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_list_failing 0\n") {
+	if _, body := p.get(p.Admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_list_failing 0\n") {
 		t.Error("a metric says that a good list is bad")
 	}
 	close(stop)
@@ -216,27 +207,27 @@ func TestADrainLosesNoAnswer(t *testing.T) {
 	}
 	got := make(chan result, 1)
 	go func() {
-		status, body := p.get(p.listen[0]+"/slow", "acme")
+		status, body := p.get(p.Listen[0]+"/slow", "acme")
 		got <- result{status, body}
 	}()
-	p.eventually("the request to be under way", func() error {
+	p.Eventually("the request to be under way", func() error {
 		if _, s := p.hand("acme"); s.Gateway.InFlight != 1 {
 			return errNotYet
 		}
 		return nil
 	})
-	p.cancel()
-	p.eventually("readiness to fail", func() error {
-		if status, _ := p.get(p.admin+"/readyz", ""); status != http.StatusServiceUnavailable {
+	p.Cancel()
+	p.Eventually("readiness to fail", func() error {
+		if status, _ := p.get(p.Admin+"/readyz", ""); status != http.StatusServiceUnavailable {
 			return errNotYet
 		}
 		return nil
 	})
-	if status, _ := p.get(p.listen[0]+"/", "acme"); status != http.StatusOK {
+	if status, _ := p.get(p.Listen[0]+"/", "acme"); status != http.StatusOK {
 		t.Errorf("while readiness fails, a request is answered %d", status)
 	}
-	p.eventually("the listener to close", func() error {
-		if status, _ := p.get(p.listen[0]+"/", "acme"); status != 0 {
+	p.Eventually("the listener to close", func() error {
+		if status, _ := p.get(p.Listen[0]+"/", "acme"); status != 0 {
 			return errNotYet
 		}
 		return nil
@@ -245,7 +236,7 @@ func TestADrainLosesNoAnswer(t *testing.T) {
 	if r := <-got; r.status != http.StatusOK || !strings.HasSuffix(r.body, " acme") {
 		t.Errorf("what was under way: %d %s", r.status, r.body)
 	}
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Error(err)
 	}
 }
@@ -255,7 +246,7 @@ func TestARestartChangesNoHand(t *testing.T) {
 	c := newCell(t, 6, 3)
 	first := c.start(c.args()...)
 	before, _ := first.hand("acme")
-	if err := first.end(); err != nil {
+	if err := first.End(); err != nil {
 		t.Fatal(err)
 	}
 	second := c.start(c.args("--http1", "net/http")...)
@@ -273,7 +264,7 @@ func TestLimitsHoldOneTenantAndNoOther(t *testing.T) {
 	for tenant, want := range map[string]int{"big": 6, "small": 1, "acme": 2} {
 		well := 0
 		for range 6 {
-			switch status, body := p.get(p.listen[0]+"/", tenant); {
+			switch status, body := p.get(p.Listen[0]+"/", tenant); {
 			case status == http.StatusOK:
 				well++
 			case status != http.StatusTooManyRequests || !strings.Contains(body, "tenant_limited"):
@@ -298,14 +289,14 @@ func TestLimitsOfTenantsAreReadAgain(t *testing.T) {
 	p := c.start(c.args("--tenant-rate", "0.001", "--tenant-burst", "2", "--tenant-limits", c.path("limits.json"))...)
 	served := func() (n int) {
 		for range 6 {
-			if status, _ := p.get(p.listen[0]+"/", "acme"); status == http.StatusOK {
+			if status, _ := p.get(p.Listen[0]+"/", "acme"); status == http.StatusOK {
 				n++
 			}
 		}
 		return n
 	}
 	failing := func(want string) error {
-		if _, body := p.get(p.admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_tenant_limits_failing "+want+"\n") {
+		if _, body := p.get(p.Admin+"/metrics", ""); !strings.Contains(body, "\ncellway_gateway_tenant_limits_failing "+want+"\n") {
 			return fmt.Errorf("the metric is not %s", want)
 		}
 		return nil
@@ -316,19 +307,19 @@ func TestLimitsOfTenantsAreReadAgain(t *testing.T) {
 	for _, bad := range []string{`{"acme": {"rate": -1}}`, `{"acme": {"rate": 1}`, `{"acme": {"burst": 0.5}}`} {
 		c.write("limits.json", bad)
 		hangUp(t)
-		p.eventually("the failure", func() error { return failing("1") })
+		p.Eventually("the failure", func() error { return failing("1") })
 		if n := served(); n != 6 {
 			t.Errorf("%s: %d requests were served by the former limits", bad, n)
 		}
 		c.write("limits.json", `{"acme": {"rate": 0}}`)
 		hangUp(t)
-		p.eventually("the end of the failure", func() error { return failing("0") })
+		p.Eventually("the end of the failure", func() error { return failing("0") })
 	}
-	p.log.Await(t, "limits of tenants not read; they stay as they were", nil)
-	p.log.Await(t, "limits of tenants can be read again, and are as they were", nil)
+	p.Log.Await(t, "limits of tenants not read; they stay as they were", nil)
+	p.Log.Await(t, "limits of tenants can be read again, and are as they were", nil)
 	c.write("limits.json", `{"acme": {"rate": 0.001, "burst": 3}}`) // without a signal
 	var line struct{ Tenants int }
-	p.log.Await(t, "limits of tenants read again", &line)
+	p.Log.Await(t, "limits of tenants read again", &line)
 	if n := served(); n != 3 || line.Tenants != 1 {
 		t.Errorf("%d requests were served, want 3; told of %d tenants", n, line.Tenants)
 	}
@@ -339,7 +330,7 @@ func TestTheCanaryAsksEachWorker(t *testing.T) {
 	p := c.start(c.args("--canary", "canary", "--probe", "/healthz", "--probe-interval", "20ms")...)
 	seen := map[string]bool{}
 	for range 3 {
-		status, body := p.get(p.listen[0]+"/cellway/canary", "canary")
+		status, body := p.get(p.Listen[0]+"/cellway/canary", "canary")
 		if status != http.StatusOK {
 			t.Fatalf("%d %s", status, body)
 		}
@@ -353,7 +344,7 @@ func TestTheCanaryAsksEachWorker(t *testing.T) {
 		t.Errorf("three canaries asked %v", seen)
 	}
 	c.worker("w2").down()
-	p.eventually("the probes to notice", func() error {
+	p.Eventually("the probes to notice", func() error {
 		_, s := p.hand("acme")
 		for _, w := range s.Workers {
 			if w.ID == "w2" && w.Out {
@@ -394,7 +385,7 @@ func TestTheAccessLogHasALineForEachRequest(t *testing.T) {
 	c := newCell(t, 3, 1)
 	p := c.start(c.args("--access-log", c.path("access.log"))...)
 	p.wantServed("acme", []string{"w1", "w2", "w3"})
-	p.eventually("ten lines", func() error {
+	p.Eventually("ten lines", func() error {
 		b, err := os.ReadFile(c.path("access.log"))
 		if err != nil {
 			return err
@@ -413,15 +404,15 @@ func TestReadyWithoutASingleWorkerUp(t *testing.T) {
 		w.down()
 	}
 	p := c.start(c.args()...)
-	if status, body := p.get(p.listen[0]+"/", "acme"); status != http.StatusServiceUnavailable || !strings.Contains(body, "hand_unreachable") {
+	if status, body := p.get(p.Listen[0]+"/", "acme"); status != http.StatusServiceUnavailable || !strings.Contains(body, "hand_unreachable") {
 		t.Errorf("%d %s", status, body)
 	}
 	for _, w := range c.workers {
 		w.up()
 	}
 	begun := time.Now()
-	p.eventually("it to serve", func() error {
-		if status, body := p.get(p.listen[0]+"/", "acme"); status != http.StatusOK {
+	p.Eventually("it to serve", func() error {
+		if status, body := p.get(p.Listen[0]+"/", "acme"); status != http.StatusOK {
 			return fmt.Errorf("%d %s", status, body)
 		}
 		return nil
@@ -444,7 +435,7 @@ func TestASourceThatIsGoneIsRemembered(t *testing.T) {
 	first := c.start(args...)
 	hand, _ := first.hand("acme")
 	first.wantServed("acme", hand)
-	if err := first.end(); err != nil {
+	if err := first.End(); err != nil {
 		t.Fatal(err)
 	}
 	list.Close()

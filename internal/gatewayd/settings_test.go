@@ -15,6 +15,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
 	"github.com/cellway/cellway/internal/boot"
+	"github.com/cellway/cellway/internal/serving/servingtest"
 	"github.com/cellway/cellway/internal/testlog"
 )
 
@@ -97,25 +98,7 @@ func TestCheckSaysWhatIsWrongAndStartsNothing(t *testing.T) {
 }
 
 // Every setting is under a heading.
-func TestEverySettingHasATopic(t *testing.T) {
-	told := map[string]int{}
-	for _, topic := range topics {
-		for _, name := range topic.Settings {
-			told[name]++
-		}
-	}
-	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	new(settings).flags(fs)
-	fs.VisitAll(func(f *flag.Flag) {
-		if told[f.Name] != 1 {
-			t.Errorf("%s is under %d headings", f.Name, told[f.Name])
-		}
-		delete(told, f.Name)
-	})
-	for name := range told {
-		t.Errorf("%s is under a heading and is no setting", name)
-	}
-}
+func TestEverySettingHasATopic(t *testing.T) { servingtest.Topics(t, topics, new(settings).flags) }
 
 func TestHelpAndVersion(t *testing.T) {
 	var out bytes.Buffer

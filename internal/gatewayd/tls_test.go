@@ -101,7 +101,7 @@ func TestRoutersAreKnownByTheirCertificates(t *testing.T) {
 		}
 		tr := &http.Transport{TLSClientConfig: conf, ForceAttemptHTTP2: http2, DisableKeepAlives: true}
 		defer tr.CloseIdleConnections()
-		req, err := http.NewRequest(http.MethodGet, p.listen[0]+"/", nil)
+		req, err := http.NewRequest(http.MethodGet, p.Listen[0]+"/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,8 +128,8 @@ func TestRoutersAreKnownByTheirCertificates(t *testing.T) {
 		"it showed no certificate; router-names are looked for in one",
 		"its address is in none of the networks of routers",
 	} {
-		if !strings.Contains(p.log.String(), want) {
-			t.Errorf("the log lacks %q\n%s", want, p.log)
+		if !strings.Contains(p.Log.String(), want) {
+			t.Errorf("the log lacks %q\n%s", want, p.Log)
 		}
 	}
 	b, err := os.ReadFile(c.path("others.pem"))
@@ -138,7 +138,7 @@ func TestRoutersAreKnownByTheirCertificates(t *testing.T) {
 	}
 	c.write("ca.pem", string(b))
 	hangUp(t)
-	p.eventually("the other authority", func() error {
+	p.Eventually("the other authority", func() error {
 		if got := ask("late.example", false); got != http.StatusOK {
 			return fmt.Errorf("status %d", got)
 		}
@@ -154,7 +154,7 @@ func TestHandshakesThatFailAreToldOf(t *testing.T) {
 	cert, key := c.certificate(ca, "cell-001")
 	p := c.start(c.args("--router-names", "router.example", "--listen", "", "--listen-tls", "127.0.0.1:0",
 		"--tls-cert", cert, "--tls-key", key, "--client-ca", c.path("ca.pem"))...)
-	addr := strings.TrimPrefix(p.listen[0], "https://")
+	addr := strings.TrimPrefix(p.Listen[0], "https://")
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.cert)
 	for _, conf := range []*tls.Config{{RootCAs: roots, ServerName: "cell-001"}, {RootCAs: roots, ServerName: "cell-002"}} {
@@ -165,8 +165,8 @@ func TestHandshakesThatFailAreToldOf(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"client didn't provide a certificate", "remote error: tls: bad certificate"} {
-		p.eventually("the log", func() error {
-			if !strings.Contains(p.log.String(), want) {
+		p.Eventually("the log", func() error {
+			if !strings.Contains(p.Log.String(), want) {
 				return fmt.Errorf("it lacks %q", want)
 			}
 			return nil

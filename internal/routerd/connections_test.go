@@ -15,14 +15,14 @@ import (
 )
 
 // dial opens a connection to the router.
-func (p *process) dial(url string) net.Conn {
-	p.t.Helper()
+func (p process) dial(url string) net.Conn {
+	p.T.Helper()
 	_, addr, _ := strings.Cut(url, "://")
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
-	p.t.Cleanup(func() { c.Close() })
+	p.T.Cleanup(func() { c.Close() })
 	return c
 }
 
@@ -44,45 +44,45 @@ func keep(t testing.TB, c net.Conn, path string) *http.Response {
 
 // At the limit every kind of idle connection makes room for a new one.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T, p *process) (gone func() error){
-		"between requests": func(t *testing.T, p *process) func() error {
-			c := p.dial(p.listen[0])
+	for name, open := range map[string]func(t *testing.T, p process) (gone func() error){
+		"between requests": func(t *testing.T, p process) func() error {
+			c := p.dial(p.Listen[0])
 			keep(t, c, "/")
 			return func() error { _, err := c.Read(make([]byte, 1)); return err }
 		},
-		"silent": func(_ *testing.T, p *process) func() error {
-			c := p.dial(p.listen[0])
+		"silent": func(_ *testing.T, p process) func() error {
+			c := p.dial(p.Listen[0])
 			return func() error { _, err := c.Read(make([]byte, 1)); return err }
 		},
-		"half a head": func(t *testing.T, p *process) func() error {
-			c := p.dial(p.listen[0])
+		"half a head": func(t *testing.T, p process) func() error {
+			c := p.dial(p.Listen[0])
 			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHo"); err != nil {
 				t.Fatal(err)
 			}
 			return func() error { _, err := c.Read(make([]byte, 1)); return err }
 		},
-		"silent in a handshake": func(_ *testing.T, p *process) func() error {
-			c := p.dial(p.listen[1])
+		"silent in a handshake": func(_ *testing.T, p process) func() error {
+			c := p.dial(p.Listen[1])
 			return func() error { _, err := c.Read(make([]byte, 1)); return err }
 		},
-		"between requests over TLS": func(t *testing.T, p *process) func() error {
-			c := tls.Client(p.dial(p.listen[1]), &tls.Config{InsecureSkipVerify: true})
+		"between requests over TLS": func(t *testing.T, p process) func() error {
+			c := tls.Client(p.dial(p.Listen[1]), &tls.Config{InsecureSkipVerify: true})
 			keep(t, c, "/")
 			return func() error { _, err := c.Read(make([]byte, 1)); return err }
 		},
-		"HTTP/2 without streams":          func(t *testing.T, p *process) func() error { return twice(t, p.listen[0]) },
-		"HTTP/2 over TLS without streams": func(t *testing.T, p *process) func() error { return twice(t, p.listen[1]) },
+		"HTTP/2 without streams":          func(t *testing.T, p process) func() error { return twice(t, p.Listen[0]) },
+		"HTTP/2 over TLS without streams": func(t *testing.T, p process) func() error { return twice(t, p.Listen[1]) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
 			f.certificate("a", 1, "a.example")
 			p := f.start(f.args("--max-connections", "1", "--drain-timeout", "300ms", "--listen-tls", "127.0.0.1:0", "--tls-cert", f.path("a.crt"), "--tls-key", f.path("a.key"))...)
-			p.ready()
+			p.Ready()
 			gone := open(t, p)
-			p.eventually("the connection to be idle", func() error { return p.metric("cellway_router_connections", "1") })
+			p.Eventually("the connection to be idle", func() error { return p.metric("cellway_router_connections", "1") })
 			// The server may not have noticed yet that it is idle.
-			p.eventually("room", func() error {
-				if status, body := p.get(p.listen[0]+"/", "acme"); status != http.StatusOK {
+			p.Eventually("room", func() error {
+				if status, body := p.get(p.Listen[0]+"/", "acme"); status != http.StatusOK {
 					return fmt.Errorf("%d %s", status, body)
 				}
 				return nil
@@ -137,26 +137,26 @@ func TestAConnectionTooManyIsTurnedAway(t *testing.T) {
 	f := newFleet(t)
 	f.certificate("a", 1, "a.example")
 	p := f.start(f.args("--max-connections", "2", "--name", "edge", "--drain-timeout", "300ms", "--listen-tls", "127.0.0.1:0", "--tls-cert", f.path("a.crt"), "--tls-key", f.path("a.key"))...)
-	p.ready()
+	p.Ready()
 	var all sync.WaitGroup
 	for _, tenant := range []string{"acme", "globex"} {
-		all.Go(func() { p.get(p.listen[0]+"/slow", tenant) })
+		all.Go(func() { p.get(p.Listen[0]+"/slow", tenant) })
 	}
-	p.eventually("both to be in use", func() error {
+	p.Eventually("both to be in use", func() error {
 		if n := p.mapStatus().Router.InFlight; n < 2 {
 			return fmt.Errorf("%d requests in flight", n)
 		}
 		return nil
 	})
-	resp := keep(t, p.dial(p.listen[0]), "/")
+	resp := keep(t, p.dial(p.Listen[0]), "/")
 	if resp.StatusCode != http.StatusServiceUnavailable || !resp.Close || resp.Header.Get("Content-Type") != "application/problem+json" ||
 		!strings.HasPrefix(resp.Header.Get("Proxy-Status"), "edge;") || !strings.Contains(resp.Header.Get("Proxy-Status"), "router_saturated") || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d, %v", resp.StatusCode, resp.Header)
 	}
-	if err := tls.Client(p.dial(p.listen[1]), &tls.Config{InsecureSkipVerify: true}).Handshake(); err == nil {
+	if err := tls.Client(p.dial(p.Listen[1]), &tls.Config{InsecureSkipVerify: true}).Handshake(); err == nil {
 		t.Error("a connection over TLS was taken in")
 	}
-	p.eventually("both to be counted", func() error { return p.metric(`cellway_router_connections_refused_total{reason="full"}`, "2") })
+	p.Eventually("both to be counted", func() error { return p.metric(`cellway_router_connections_refused_total{reason="full"}`, "2") })
 	close(f.release)
 	all.Wait()
 	p.wantCell("acme", "cell-001")
@@ -167,10 +167,10 @@ func TestAConnectionTooManyIsTurnedAway(t *testing.T) {
 func TestConnectionsToAFullCellAreGivenBack(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--max-connections", "4", "--cell-in-flight", "1", "--cell-pending", "0")...)
-	p.ready()
+	p.Ready()
 	var all sync.WaitGroup
-	all.Go(func() { p.get(p.listen[0]+"/slow", "acme") })
-	p.eventually("the cell to be full", func() error {
+	all.Go(func() { p.get(p.Listen[0]+"/slow", "acme") })
+	p.Eventually("the cell to be full", func() error {
 		if n := p.mapStatus().Router.InFlight; n < 1 {
 			return fmt.Errorf("%d requests in flight", n)
 		}
@@ -178,7 +178,7 @@ func TestConnectionsToAFullCellAreGivenBack(t *testing.T) {
 	})
 	var last *http.Response
 	for i := range 3 {
-		last = keep(t, p.dial(p.listen[0]), "/")
+		last = keep(t, p.dial(p.Listen[0]), "/")
 		if crowded := i == 2; last.StatusCode != http.StatusServiceUnavailable || last.Close != crowded {
 			t.Errorf("request %d: %d, closes %v", i, last.StatusCode, last.Close)
 		}

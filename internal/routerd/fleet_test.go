@@ -1,11 +1,8 @@
 package routerd
 
 import (
-	"context"
 	"crypto/ed25519"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +14,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/feed"
-	"github.com/cellway/cellway/internal/testlog"
+	"github.com/cellway/cellway/internal/serving/servingtest"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -132,111 +129,37 @@ func (f *fleet) args(more ...string) []string {
 	return append(args, more...)
 }
 
-// A process is a router that runs in this one.
-type process struct {
-	t      testing.TB
-	log    *testlog.Text
-	listen []string
-	admin  string
-	cancel context.CancelFunc
-	done   chan error
-}
+// A process is a router that runs in this one, or in one of its own.
+type process struct{ *servingtest.Process }
 
 // start runs a router until the test ends.
-func (f *fleet) start(args ...string) *process {
+func (f *fleet) start(args ...string) process {
 	f.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: f.t, log: new(testlog.Text), cancel: cancel, done: make(chan error, 1)}
-	go func() { p.done <- Run(ctx, args, io.Discard, p.log) }()
-	p.learn()
-	f.t.Cleanup(func() { cancel(); <-p.done })
-	return p
+	return process{servingtest.Start(f.t, "router", Run, args...)}
 }
 
-// learn reads the addresses from the log.
-func (p *process) learn() {
-	p.t.Helper()
-	var line struct {
-		Listen []string `json:"listen"`
-		Admin  string   `json:"admin"`
-	}
-	p.log.Await(p.t, "router starts", &line)
-	p.listen, p.admin = line.Listen, "http://"+line.Admin
-}
-
-// end has the router stop, and returns what Run returned.
-func (p *process) end() error {
-	p.cancel()
-	err := <-p.done
-	p.done <- err
-	return err
-}
-
-// ready waits until the router is.
-func (p *process) ready() {
-	p.t.Helper()
-	p.eventually("the router to be ready", func() error {
-		status, body := p.get(p.admin+"/readyz", "")
-		if status != http.StatusOK {
-			return fmt.Errorf("%d %s", status, body)
-		}
-		return nil
-	})
-}
-
-func (p *process) eventually(what string, check func() error) {
-	p.t.Helper()
-	var err error
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	p.t.Fatalf("waiting for %s: %v\n%s", what, err, p.log)
-}
-
-// get asks for a URL, as that tenant, over a connection of its own. The status
-// is 0 if there was no answer.
-func (p *process) get(url, tenant string) (status int, body string) {
-	p.t.Helper()
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	req.Close = true
+// get asks for a URL, as that tenant.
+func (p process) get(url, tenant string) (status int, body string) {
+	p.T.Helper()
+	fields := http.Header{}
 	if tenant != "" {
-		req.Header.Set("X-Tenant-Id", tenant)
+		fields.Set("X-Tenant-Id", tenant)
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return resp.StatusCode, string(b)
+	return p.Get(url, fields)
 }
 
 // wantCell fails unless a request of tenant comes to cell.
-func (p *process) wantCell(tenant, cell string) {
-	p.t.Helper()
-	if status, body := p.get(p.listen[0]+"/", tenant); status != http.StatusOK || body != cell+" "+tenant {
-		p.t.Errorf("a request of %s is answered %d %q, want by %s", tenant, status, body, cell)
+func (p process) wantCell(tenant, cell string) {
+	p.T.Helper()
+	if status, body := p.get(p.Listen[0]+"/", tenant); status != http.StatusOK || body != cell+" "+tenant {
+		p.T.Errorf("a request of %s is answered %d %q, want by %s", tenant, status, body, cell)
 	}
 }
 
 // mapStatus asks for the status of the map.
-func (p *process) mapStatus() (st mapStatus) {
-	p.t.Helper()
-	status, body := p.get(p.admin+"/map", "")
-	if status != http.StatusOK {
-		p.t.Fatalf("/map: %d %s", status, body)
-	}
-	if err := json.Unmarshal([]byte(body), &st); err != nil {
-		p.t.Fatalf("/map: %v\n%s", err, body)
-	}
+func (p process) mapStatus() (st mapStatus) {
+	p.T.Helper()
+	p.Read("/map", &st)
 	return st
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cellway/cellway/api"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/serving"
+	"github.com/cellway/cellway/internal/serving/servingtest"
 	"github.com/cellway/cellway/internal/telemetry"
 )
 
@@ -75,13 +76,13 @@ func TestRouterOfAControlPlane(t *testing.T) {
 	control := f.plane()
 	f.write("token", []byte("secret\n"))
 	p := f.start(f.args("--source", "", "--source", control.URL, "--source-token", f.path("token"), "--router-id", "router-7")...)
-	p.ready()
+	p.Ready()
 	for range 3 {
 		p.wantCell("acme", "cell-001")
 	}
 	p.wantCell("globex", "cell-002")
 	var r api.RouterReport
-	p.eventually("a report", func() error {
+	p.Eventually("a report", func() error {
 		control.mu.Lock()
 		defer control.mu.Unlock()
 		if n := len(control.reports); n > 0 {
@@ -98,7 +99,7 @@ func TestRouterOfAControlPlane(t *testing.T) {
 	if st := p.mapStatus(); st.Reports == nil || st.Reports.Sent == 0 || st.Router.ID != "router-7" {
 		t.Errorf("the status says of reports: %+v", st.Reports)
 	}
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Error(err)
 	}
 	control.mu.Lock()
@@ -132,7 +133,7 @@ func TestTrafficOfCells(t *testing.T) {
 	}
 	front := httptest.NewServer(d.rt)
 	defer front.Close()
-	p := &process{t: t, listen: []string{front.URL}}
+	p := process{&servingtest.Process{T: t, Listen: []string{front.URL}}}
 	cells := traffic{rt: d.rt}
 	requests := func() map[string]int64 {
 		t.Helper()
@@ -205,8 +206,8 @@ func TestWithoutAMapIsSaidWhy(t *testing.T) {
 	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer control.Close()
 	p := f.start(f.args("--source", "", "--source", control.URL)...)
-	p.eventually("the reason", func() error {
-		status, body := p.get(p.admin+"/readyz", "")
+	p.Eventually("the reason", func() error {
+		status, body := p.get(p.Admin+"/readyz", "")
 		if status != http.StatusServiceUnavailable || !strings.Contains(body, "there is no map yet; GET "+control.URL) || !strings.Contains(body, "401 Unauthorized") {
 			return fmt.Errorf("%d %s", status, body)
 		}

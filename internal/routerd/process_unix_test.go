@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellway/cellway/internal/serving/servingtest"
 	"github.com/cellway/cellway/internal/testlog"
 )
 
 // spawn runs a router in a process of its own, whose end is sent to done.
-func (f *fleet) spawn(args ...string) (p *process, child *os.Process, done <-chan error) {
+func (f *fleet) spawn(args ...string) (p process, child *os.Process, done <-chan error) {
 	f.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -31,15 +32,15 @@ func (f *fleet) spawn(args ...string) (p *process, child *os.Process, done <-cha
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, name, args...)
-	p = &process{t: f.t, log: new(testlog.Text), cancel: cancel}
-	cmd.Stderr = p.log
+	p = process{&servingtest.Process{T: f.t, Log: new(testlog.Text), Cancel: cancel}}
+	cmd.Stderr = p.Log
 	if err := cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	f.t.Cleanup(cancel)
-	p.learn()
+	p.Learn("router")
 	return p, cmd.Process, ended
 }
 
@@ -58,17 +59,17 @@ func (f *fleet) fold() {
 func TestAMapThatKillsTheProcessThrice(t *testing.T) {
 	f := newFleet(t)
 	p, child, done := f.spawn(f.args()...)
-	p.ready()
+	p.Ready()
 	good := f.version
 	terminate(t, child)
 	if err := <-done; err != nil {
-		t.Fatalf("%v\n%s", err, p.log)
+		t.Fatalf("%v\n%s", err, p.Log)
 	}
 	f.place("initech", "cell-002")
 	f.fold()
 	for range 3 {
 		p, child, done = f.spawn(f.args()...)
-		p.ready()
+		p.Ready()
 		if st := p.mapStatus(); st.Version != f.version {
 			t.Fatalf("map %v is in use, want %v", st.Version, f.version)
 		}
@@ -78,7 +79,7 @@ func TestAMapThatKillsTheProcessThrice(t *testing.T) {
 		<-done
 	}
 	p, _, _ = f.spawn(f.args()...)
-	p.ready()
+	p.Ready()
 	st := p.mapStatus()
 	if st.Version != good || !st.Fallback || st.Refusals["map_suspect"] == 0 || time.Until(st.RetryAt) > 2*time.Minute {
 		t.Errorf("map %v is in use, want %v; fallback %v, refusals %v, it is tried again at %v", st.Version, good, st.Fallback, st.Refusals, st.RetryAt)
@@ -90,7 +91,7 @@ func TestAMapThatKillsTheProcessThrice(t *testing.T) {
 	// A fixed map is used at once.
 	f.place("umbrella", "cell-001")
 	f.fold()
-	p.eventually("the fixed map", func() error {
+	p.Eventually("the fixed map", func() error {
 		if st := p.mapStatus(); st.Version != f.version || st.Fallback {
 			return fmt.Errorf("map %v, fallback %v", st.Version, st.Fallback)
 		}
@@ -110,9 +111,9 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	f := newFleet(t)
 	for range 4 {
 		p, child, done := f.spawn(f.args("--drain-wait", "1m")...)
-		p.ready()
+		p.Ready()
 		terminate(t, child)
-		p.log.Await(t, "router not ready any more", nil)
+		p.Log.Await(t, "router not ready any more", nil)
 		time.Sleep(250 * time.Millisecond) // sooner, it is taken for the first one again
 		terminate(t, child)
 		select {
@@ -125,7 +126,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		}
 	}
 	p, _, _ := f.spawn(f.args()...)
-	p.ready()
+	p.Ready()
 	if st := p.mapStatus(); st.Fallback || len(st.Suspects) > 0 {
 		t.Errorf("fallback %v, suspects %v", st.Fallback, st.Suspects)
 	}
@@ -175,7 +176,7 @@ func TestSupervisorIsTold(t *testing.T) {
 			t.Errorf("while it served it said %q", said)
 		}
 	}
-	go p.cancel()
+	go p.Cancel()
 	if said, _ := next(); said != "STOPPING=1\nSTATUS=stopping" {
 		t.Errorf("at the end it said %q", said)
 	}

@@ -22,14 +22,14 @@ import (
 func TestRouterFollowsAFolderOfMaps(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args()...)
-	p.ready()
+	p.Ready()
 	p.wantCell("acme", "cell-001")
 	p.wantCell("globex", "cell-002")
-	if status, body := p.get(p.listen[0]+"/", "nobody"); status != http.StatusNotFound || !strings.Contains(body, "key_unknown") {
+	if status, body := p.get(p.Listen[0]+"/", "nobody"); status != http.StatusNotFound || !strings.Contains(body, "key_unknown") {
 		t.Errorf("a tenant that the map lacks: %d %s", status, body)
 	}
 	f.place("initech", "cell-002")
-	p.eventually("the next map", func() error {
+	p.Eventually("the next map", func() error {
 		if st := p.mapStatus(); st.Version != f.version {
 			return fmt.Errorf("map %v is in use", st.Version)
 		}
@@ -41,24 +41,15 @@ func TestRouterFollowsAFolderOfMaps(t *testing.T) {
 	if !st.Router.Ready || st.From != f.path("maps") || st.Keys != 3 || st.Cells != 2 || len(st.Router.Listen) != 1 || feed.ValidateRouterID(st.Router.ID) != nil || st.Reports != nil {
 		t.Errorf("the status is %+v", st)
 	}
-	status, body := p.get(p.admin+"/explain?key=initech", "")
+	status, body := p.get(p.Admin+"/explain?key=initech", "")
 	if status != http.StatusOK || !strings.Contains(body, `"cell-002"`) {
 		t.Errorf("/explain: %d %s", status, body)
 	}
-	if status, _ := p.get(p.admin+"/livez", ""); status != http.StatusOK {
+	if status, _ := p.get(p.Admin+"/livez", ""); status != http.StatusOK {
 		t.Errorf("/livez: %d", status)
 	}
-	for _, path := range []string{"/map", "/explain", "/metrics", "/readyz"} {
-		resp, err := http.Post(p.admin+path, "application/json", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusMethodNotAllowed {
-			t.Errorf("POST %s: %d", path, resp.StatusCode)
-		}
-	}
-	if err := p.end(); err != nil {
+	p.ChangesNothing("/map", "/explain", "/metrics", "/readyz")
+	if err := p.End(); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,17 +61,17 @@ func TestNotReadyWithoutAMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := f.start(f.args()...)
-	if status, body := p.get(p.admin+"/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "no map") {
+	if status, body := p.get(p.Admin+"/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "no map") {
 		t.Errorf("/readyz: %d %s", status, body)
 	}
 	// Clients wait a moment, and are then told.
-	if status, body := p.get(p.listen[0]+"/", "acme"); status != http.StatusServiceUnavailable || !strings.Contains(body, "not_ready") {
+	if status, body := p.get(p.Listen[0]+"/", "acme"); status != http.StatusServiceUnavailable || !strings.Contains(body, "not_ready") {
 		t.Errorf("a client: %d %s", status, body)
 	}
 	if err := os.Rename(maps+"-later", maps); err != nil {
 		t.Fatal(err)
 	}
-	p.ready()
+	p.Ready()
 	p.wantCell("acme", "cell-001")
 }
 
@@ -94,23 +85,23 @@ func TestClientsWaitForTheFirstMap(t *testing.T) {
 func TestStartWithSourcesGone(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args()...)
-	p.ready()
+	p.Ready()
 	f.place("initech", "cell-002")
-	p.eventually("the next map on the disk", func() error {
+	p.Eventually("the next map on the disk", func() error {
 		if st := p.mapStatus(); st.Version != f.version || st.Unkept {
 			return fmt.Errorf("map %v, unkept %v", st.Version, st.Unkept)
 		}
 		return nil
 	})
 	id := p.mapStatus().Router.ID
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(f.path("maps")); err != nil {
 		t.Fatal(err)
 	}
 	p = f.start(f.args("--source", "http://"+freeAddress(t))...)
-	p.ready()
+	p.Ready()
 	p.wantCell("initech", "cell-002")
 	st := p.mapStatus()
 	if st.From != "disk" || st.Router.ID != id {
@@ -121,8 +112,8 @@ func TestStartWithSourcesGone(t *testing.T) {
 func TestKeyRotationAcrossRestarts(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args()...)
-	p.ready()
-	if err := p.end(); err != nil {
+	p.Ready()
+	if err := p.End(); err != nil {
 		t.Fatal(err)
 	}
 	ring, err := routemap.ParseKeyring(mustRead(t, f.path("keyring")))
@@ -137,22 +128,22 @@ func TestKeyRotationAcrossRestarts(t *testing.T) {
 	ring[0].Trust = routemap.Retired
 	f.write("keyring", append(ring, next...).Format())
 	p = f.start(f.args()...)
-	p.ready() // from the disk: what was accepted stays usable
+	p.Ready() // from the disk: what was accepted stays usable
 	f.key = other.key
 	f.place("initech", "cell-002")
-	p.eventually("a map by the next key", func() error {
+	p.Eventually("a map by the next key", func() error {
 		if st := p.mapStatus(); st.Version != f.version || st.Unkept {
 			return fmt.Errorf("map %v is in use", st.Version)
 		}
 		return nil
 	})
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Fatal(err)
 	}
 	ring[0].Trust = routemap.Revoked
 	f.write("keyring", append(ring, next...).Format())
 	p = f.start(f.args()...)
-	p.ready()
+	p.Ready()
 	p.wantCell("initech", "cell-002")
 }
 
@@ -161,23 +152,23 @@ func TestKeyRotationAcrossRestarts(t *testing.T) {
 func TestStoppingInOrder(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--drain-wait", "1s", "--drain-timeout", "15s")...)
-	p.ready()
+	p.Ready()
 	begun := time.Now()
-	p.cancel()
-	p.eventually("readiness to fail", func() error {
-		if status, _ := p.get(p.admin+"/readyz", ""); status != http.StatusServiceUnavailable {
+	p.Cancel()
+	p.Eventually("readiness to fail", func() error {
+		if status, _ := p.get(p.Admin+"/readyz", ""); status != http.StatusServiceUnavailable {
 			return fmt.Errorf("%d", status)
 		}
 		return nil
 	})
 	slow := make(chan string, 1)
-	go func() { _, body := p.get(p.listen[0]+"/slow", "acme"); slow <- body }()
+	go func() { _, body := p.get(p.Listen[0]+"/slow", "acme"); slow <- body }()
 	p.wantCell("acme", "cell-001") // it still serves
-	if status, _ := p.get(p.admin+"/livez", ""); status != http.StatusOK {
+	if status, _ := p.get(p.Admin+"/livez", ""); status != http.StatusOK {
 		t.Errorf("/livez: %d", status)
 	}
-	p.eventually("the door to close", func() error {
-		c, err := net.Dial("tcp", strings.TrimPrefix(p.listen[0], "http://"))
+	p.Eventually("the door to close", func() error {
+		c, err := net.Dial("tcp", strings.TrimPrefix(p.Listen[0], "http://"))
 		if err == nil {
 			c.Close()
 			return errors.New("somebody still listens")
@@ -190,7 +181,7 @@ func TestStoppingInOrder(t *testing.T) {
 	select {
 	case body := <-slow:
 		t.Errorf("the request under way got %q, before it could be answered", body)
-	case err := <-p.done:
+	case err := <-p.Done:
 		t.Fatalf("the router ended (%v) with a request under way", err)
 	default:
 	}
@@ -198,7 +189,7 @@ func TestStoppingInOrder(t *testing.T) {
 	if body := <-slow; body != "cell-001 acme" {
 		t.Errorf("the request under way got %q", body)
 	}
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Error(err)
 	}
 }
@@ -207,16 +198,16 @@ func TestStoppingInOrder(t *testing.T) {
 func TestStoppingHasADeadline(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--drain-timeout", "50ms")...)
-	p.ready()
+	p.Ready()
 	done := make(chan int, 1)
-	go func() { status, _ := p.get(p.listen[0]+"/slow", "acme"); done <- status }()
-	p.eventually("the request to be under way", func() error {
+	go func() { status, _ := p.get(p.Listen[0]+"/slow", "acme"); done <- status }()
+	p.Eventually("the request to be under way", func() error {
 		if p.mapStatus().Router.InFlight == 0 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Error(err)
 	}
 	if status := <-done; status == http.StatusOK {
@@ -226,7 +217,7 @@ func TestStoppingHasADeadline(t *testing.T) {
 
 func TestSecondRouterInOneStateFolder(t *testing.T) {
 	f := newFleet(t)
-	f.start(f.args()...).ready()
+	f.start(f.args()...).Ready()
 	err := Run(t.Context(), f.args(), io.Discard, io.Discard)
 	if !errors.Is(err, cellway.ErrInUse) || !strings.Contains(err.Error(), "state-dir") {
 		t.Errorf("got %v", err)
@@ -251,7 +242,7 @@ func TestTakenAddressEndsTheStart(t *testing.T) {
 func TestAccessLogCanBeMovedAway(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--access-log", f.path("access.log"))...)
-	p.ready()
+	p.Ready()
 	p.wantCell("acme", "cell-001")
 	logged := func(file, tenant string) error {
 		b, err := os.ReadFile(f.path(file))
@@ -273,14 +264,14 @@ func TestAccessLogCanBeMovedAway(t *testing.T) {
 		}
 		return fmt.Errorf("not in %q", b)
 	}
-	p.eventually("a line", func() error { return logged("access.log", "acme") })
+	p.Eventually("a line", func() error { return logged("access.log", "acme") })
 	if err := os.Rename(f.path("access.log"), f.path("access.log.1")); err != nil {
 		t.Fatal(err)
 	}
 	hangUp(t)
-	p.log.Await(t, "told to read files again", nil)
+	p.Log.Await(t, "told to read files again", nil)
 	p.wantCell("globex", "cell-002")
-	p.eventually("a line in the new file", func() error { return logged("access.log", "globex") })
+	p.Eventually("a line in the new file", func() error { return logged("access.log", "globex") })
 }
 
 // HTTP/2 in cleartext is for those who know beforehand that it is spoken.
@@ -291,10 +282,10 @@ func TestCleartextHTTP2(t *testing.T) {
 		want bool
 	}{{"--no-h2c=false", true}, {"--no-h2c", false}} {
 		p := f.start(f.args(tt.flag)...)
-		p.ready()
+		p.Ready()
 		protocols := new(http.Protocols)
 		protocols.SetUnencryptedHTTP2(true)
-		req, err := http.NewRequest(http.MethodGet, p.listen[0]+"/", nil)
+		req, err := http.NewRequest(http.MethodGet, p.Listen[0]+"/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +299,7 @@ func TestCleartextHTTP2(t *testing.T) {
 			resp.Body.Close()
 		}
 		tr.CloseIdleConnections()
-		if err := p.end(); err != nil {
+		if err := p.End(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -326,21 +317,21 @@ func TestAddressesOfNamesAreKept(t *testing.T) {
 	}
 	f.publish(m)
 	p := f.start(f.args()...)
-	p.ready()
-	p.eventually("the name to be resolved", func() error {
-		if status, body := p.get(p.listen[0]+"/", "acme"); status != http.StatusOK {
+	p.Ready()
+	p.Eventually("the name to be resolved", func() error {
+		if status, body := p.get(p.Listen[0]+"/", "acme"); status != http.StatusOK {
 			return fmt.Errorf("%d %s", status, body)
 		}
 		return nil
 	})
 	// At once, as the process may end in any way.
-	p.eventually("the addresses to be kept", func() error {
+	p.Eventually("the addresses to be kept", func() error {
 		if b, err := os.ReadFile(f.path("state/addresses")); err != nil || !strings.Contains(string(b), "localhost") {
 			return fmt.Errorf("%q, %v", b, err)
 		}
 		return nil
 	})
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Fatal(err)
 	}
 	s, err := feed.OpenStore(f.path("state"), nil)
@@ -354,8 +345,8 @@ func TestAddressesOfNamesAreKept(t *testing.T) {
 }
 
 // metric returns an error unless a metric has that value.
-func (p *process) metric(name, value string) error {
-	_, body := p.get(p.admin+"/metrics", "")
+func (p process) metric(name, value string) error {
+	_, body := p.get(p.Admin+"/metrics", "")
 	for line := range strings.Lines(body) {
 		if strings.TrimSpace(line) == name+" "+value {
 			return nil
@@ -427,14 +418,14 @@ func TestACellGetsAtMostHalfOfTheRouter(t *testing.T) {
 func TestAHangingCellLeavesRoomInASmallRouter(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--max-in-flight", "8", "--cell-in-flight", "512", "--cell-queue-wait", "15s")...)
-	p.log.Await(t, "limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
+	p.Log.Await(t, "limits: a cell is allowed less than is set, for one must not take more than half of what the router has; "+
 		"raise the limit of descriptors (ulimit -n, LimitNOFILE), or max-connections and max-in-flight", nil)
-	p.ready()
+	p.Ready()
 	var all sync.WaitGroup
 	for range 12 {
-		all.Go(func() { p.get(p.listen[0]+"/slow", "acme") })
+		all.Go(func() { p.get(p.Listen[0]+"/slow", "acme") })
 	}
-	p.eventually("the cell to be full", func() error {
+	p.Eventually("the cell to be full", func() error {
 		if n := p.mapStatus().Router.InFlight; n < 4 {
 			return fmt.Errorf("%d requests in flight", n)
 		}
@@ -452,17 +443,17 @@ func TestAHangingCellLeavesRoomInASmallRouter(t *testing.T) {
 func TestTheAdminListenerHasAnIndex(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args()...)
-	p.ready()
-	status, index := p.get(p.admin+"/", "")
+	p.Ready()
+	status, index := p.get(p.Admin+"/", "")
 	for _, path := range []string{"/metrics", "/livez", "/readyz", "/map", "/explain?key=acme"} {
 		if name, _, _ := strings.Cut(path, "="); !strings.Contains(index, name) {
 			t.Errorf("%s is not in the index, %d %q", path, status, index)
 		}
-		if status, body := p.get(p.admin+path, ""); status != http.StatusOK {
+		if status, body := p.get(p.Admin+path, ""); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	if status, _ := p.get(p.admin+"/nothing", ""); status != http.StatusNotFound {
+	if status, _ := p.get(p.Admin+"/nothing", ""); status != http.StatusNotFound {
 		t.Errorf("a page that is not there: %d", status)
 	}
 }

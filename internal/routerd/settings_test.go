@@ -16,6 +16,7 @@ import (
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
+	"github.com/cellway/cellway/internal/serving/servingtest"
 )
 
 // exampleFile is the file that is shipped, with all settings.
@@ -247,22 +248,7 @@ func TestASourceWithoutASchemeIsTold(t *testing.T) {
 // Help is read from the top: each setting is in one topic, and what must be
 // given is marked.
 func TestHelpHasEverySettingOnce(t *testing.T) {
-	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	new(settings).flags(fs)
-	in := map[string]int{}
-	for _, topic := range topics {
-		for _, name := range topic.Settings {
-			in[name]++
-			if fs.Lookup(name) == nil {
-				t.Errorf("topic %s has %s, which is no setting", topic.Title, name)
-			}
-		}
-	}
-	fs.VisitAll(func(f *flag.Flag) {
-		if in[f.Name] != 1 {
-			t.Errorf("%s is in %d topics", f.Name, in[f.Name])
-		}
-	})
+	servingtest.Topics(t, topics, new(settings).flags)
 	var out strings.Builder
 	if code := Main(t.Context(), []string{"-h"}, &out, io.Discard); code != 0 || !strings.Contains(out.String(), "--fleet name (must be given)") || strings.Contains(out.String(), "More settings") {
 		t.Errorf("%d:\n%s", code, out.String())

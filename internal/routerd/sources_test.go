@@ -33,22 +33,22 @@ func TestASickSourcePreventsNoStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
 			p := f.start(f.args()...)
-			p.ready()
-			p.eventually("the map on the disk", func() error {
+			p.Ready()
+			p.Eventually("the map on the disk", func() error {
 				if p.mapStatus().Unkept {
 					return errors.New("not yet")
 				}
 				return nil
 			})
-			if err := p.end(); err != nil {
+			if err := p.End(); err != nil {
 				t.Fatal(err)
 			}
 			spoil(t, f)
 			p = f.start(f.args()...)
-			p.ready()
+			p.Ready()
 			p.wantCell("acme", "cell-001")
-			p.log.Await(t, "source of maps fails", nil)
-			if err := p.end(); err != nil {
+			p.Log.Await(t, "source of maps fails", nil)
+			if err := p.End(); err != nil {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
@@ -83,7 +83,7 @@ func TestATokenInTheClearIsToldOf(t *testing.T) {
 		}
 	}
 	p := f.start(f.args("--source", "http://127.0.0.2.example:1", "--source-token", f.path("token"))...)
-	p.log.Await(t, "doubtful setting", nil)
+	p.Log.Await(t, "doubtful setting", nil)
 }
 
 // Heads that are refused in front of the router are answered, counted and
@@ -91,7 +91,7 @@ func TestATokenInTheClearIsToldOf(t *testing.T) {
 func TestRefusedHeadsAreRequestsToo(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--access-log", f.path("access.log"), "--max-head", "2KiB", "--head-timeout", "300ms")...)
-	p.ready()
+	p.Ready()
 	for _, tt := range []struct {
 		text   string
 		status int
@@ -105,10 +105,10 @@ func TestRefusedHeadsAreRequestsToo(t *testing.T) {
 		if resp.StatusCode != tt.status || !strings.Contains(resp.Header.Get("Proxy-Status"), tt.code) {
 			t.Errorf("%s: answered %d with Proxy-Status %q", tt.code, resp.StatusCode, resp.Header.Get("Proxy-Status"))
 		}
-		p.eventually("the request to be counted", func() error {
+		p.Eventually("the request to be counted", func() error {
 			return p.metric(`cellway_router_requests_total{cell="",outcome="`+tt.code+`"}`, "1")
 		})
-		p.eventually("a line in the access log", func() error {
+		p.Eventually("a line in the access log", func() error {
 			if log := string(mustRead(t, f.path("access.log"))); !strings.Contains(log, tt.code) {
 				return errors.New(log)
 			}
@@ -118,19 +118,19 @@ func TestRefusedHeadsAreRequestsToo(t *testing.T) {
 }
 
 // raw sends bytes to the router, and returns its answer.
-func (p *process) raw(text string) *http.Response {
-	p.t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(p.listen[0], "http://"))
+func (p process) raw(text string) *http.Response {
+	p.T.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(p.Listen[0], "http://"))
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	defer c.Close()
 	if _, err := io.WriteString(c, text); err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	resp.Body.Close()
 	return resp

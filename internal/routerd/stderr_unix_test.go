@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellway/cellway/internal/serving/servingtest"
 	"github.com/cellway/cellway/internal/testlog"
 )
 
@@ -59,14 +60,14 @@ func TestARouterNeedsNobodyToReadItsLogs(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- cmd.Wait() }()
 			t.Cleanup(func() { cmd.Process.Kill() })
-			p := &process{t: t, log: new(testlog.Text), listen: []string{"http://" + listen}, admin: "http://" + admin}
-			p.ready()
+			p := process{&servingtest.Process{T: t, Log: new(testlog.Text), Listen: []string{"http://" + listen}, Admin: "http://" + admin}}
+			p.Ready()
 			for range 300 {
 				p.wantCell("acme", "cell-001")
 			}
 			f.place("initech", "cell-002")
-			p.eventually("the next map", func() error {
-				if status, body := p.get(p.listen[0]+"/", "initech"); status != http.StatusOK {
+			p.Eventually("the next map", func() error {
+				if status, body := p.get(p.Listen[0]+"/", "initech"); status != http.StatusOK {
 					return fmt.Errorf("%d %s", status, body)
 				}
 				return nil

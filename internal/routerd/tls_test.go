@@ -75,10 +75,10 @@ func TestTLSListenerAndItsCertificates(t *testing.T) {
 	f.certificate("b", 2, "b.example")
 	p := f.start(f.args("--listen", "", "--listen-tls", "127.0.0.1:0", "--tls-cert", f.path("a.crt"), "--tls-cert", f.path("b.crt"),
 		"--tls-key", f.path("a.key"), "--tls-key", f.path("b.key"), "--tls-min", "1.3")...)
-	p.ready()
-	url := p.listen[len(p.listen)-1]
-	if len(p.listen) != 1 || !strings.HasPrefix(url, "https://") {
-		t.Fatalf("listens on %s", p.listen)
+	p.Ready()
+	url := p.Listen[len(p.Listen)-1]
+	if len(p.Listen) != 1 || !strings.HasPrefix(url, "https://") {
+		t.Fatalf("listens on %s", p.Listen)
 	}
 	want := func(name string, number int64) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestTLSListenerAndItsCertificates(t *testing.T) {
 
 	f.certificate("b", 3, "b.example")
 	hangUp(t)
-	p.eventually("the new certificate", func() error {
+	p.Eventually("the new certificate", func() error {
 		if got, _, err := serial(url, "b.example", false); err != nil || got != 3 {
 			return fmt.Errorf("%d, %v", got, err)
 		}
@@ -106,7 +106,7 @@ func TestTLSListenerAndItsCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	hangUp(t)
-	p.eventually("the alarm", func() error {
+	p.Eventually("the alarm", func() error {
 		return p.metric(`cellway_router_certificates_failing{setting="tls-cert"}`, "1")
 	})
 	want("a.example", 1)

@@ -61,11 +61,11 @@ func (f *fleet) secure(file string, clients *x509.Certificate, host string) {
 }
 
 // see returns what cell-001 saw of a request with these fields.
-func (p *process) see(fields map[string]string) (saw sight, resp *http.Response, err error) {
-	p.t.Helper()
-	req, err := http.NewRequest(http.MethodGet, p.listen[0]+"/", nil)
+func (p process) see(fields map[string]string) (saw sight, resp *http.Response, err error) {
+	p.T.Helper()
+	req, err := http.NewRequest(http.MethodGet, p.Listen[0]+"/", nil)
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	req.Header.Set("X-Tenant-Id", "acme")
 	for name, value := range fields {
@@ -119,7 +119,7 @@ func TestCellsOverTLS(t *testing.T) {
 				args = append(args, arg)
 			}
 			p := f.start(args...)
-			p.ready()
+			p.Ready()
 			saw, resp, err := p.see(nil)
 			switch {
 			case tt.good && (err != nil || saw.Serial != 9):
@@ -138,13 +138,13 @@ func TestTheRoutersOwnCertificateIsReadAgain(t *testing.T) {
 	f.secure("cell", nil, "localhost")
 	f.certificate("router", 9, "router.example")
 	p := f.start(f.args("--cell-ca", f.path("cell.crt"), "--cell-cert", f.path("router.crt"), "--cell-key", f.path("router.key"))...)
-	p.ready()
+	p.Ready()
 	if _, _, err := p.see(nil); err != nil {
 		t.Fatal(err)
 	}
 	f.certificate("router", 10, "router.example")
 	hangUp(t)
-	p.log.Await(t, "certificates read again", nil)
+	p.Log.Await(t, "certificates read again", nil)
 }
 
 // The authorities of cells are read again: a cell's next certificate may be
@@ -163,26 +163,26 @@ func TestTheAuthoritiesOfCellsAreReadAgain(t *testing.T) {
 	}
 	ca("cell")
 	p := f.start(f.args("--cell-ca", f.path("ca"))...)
-	p.ready()
+	p.Ready()
 	if _, _, err := p.see(nil); err != nil {
 		t.Fatal(err)
 	}
 	f.certificate("next", 8, "cell-001")
 	ca("cell", "next")
 	hangUp(t)
-	p.log.Await(t, "authorities read again; connections that are open stay", nil)
+	p.Log.Await(t, "authorities read again; connections that are open stay", nil)
 	f.secure("next", nil, "localhost")
-	p.eventually("the cell with the new authority's certificate", func() error {
+	p.Eventually("the cell with the new authority's certificate", func() error {
 		_, _, err := p.see(nil)
 		return err
 	})
 	f.write("ca", []byte("-----BEGIN"))
 	hangUp(t)
-	p.eventually("the alarm", func() error {
+	p.Eventually("the alarm", func() error {
 		return p.metric(`cellway_router_certificates_failing{setting="cell-ca"}`, "1")
 	})
 	f.secure("cell", nil, "localhost") // another endpoint, so another handshake
-	p.eventually("the cell with the old authority's certificate", func() error {
+	p.Eventually("the cell with the old authority's certificate", func() error {
 		_, _, err := p.see(nil)
 		return err
 	})
@@ -244,13 +244,13 @@ func TestWhatACellSendsUnaskedIsNotLogged(t *testing.T) {
 	}
 	f.publish(m)
 	p := f.start(f.args("--http1", "net/http")...) // whose transport would tell the library's log
-	p.ready()
+	p.Ready()
 	for range 3 {
 		if _, _, err := p.see(nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if all := p.log.String(); strings.Contains(all, "hush") || strings.Contains(all, "Unsolicited") {
+	if all := p.Log.String(); strings.Contains(all, "hush") || strings.Contains(all, "Unsolicited") {
 		t.Errorf("the log says %s", all)
 	}
 }
@@ -266,12 +266,12 @@ func TestTrustedProxiesAreBelieved(t *testing.T) {
 			args = append(args, "--trusted-proxies", networks)
 		}
 		p := f.start(args...)
-		p.ready()
+		p.Ready()
 		saw, _, err := p.see(map[string]string{"X-Forwarded-For": "198.51.100.7", "X-Forwarded-Proto": "https"})
 		if first, _, _ := strings.Cut(saw.ForwardedFor, ","); err != nil || first != want || (saw.Proto == "https") != (want != "127.0.0.1") {
 			t.Errorf("trusted are %q: the cell saw %+v, %v", networks, saw, err)
 		}
-		if err := p.end(); err != nil {
+		if err := p.End(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -281,10 +281,10 @@ func TestTrustedProxiesAreBelieved(t *testing.T) {
 func TestSettingsForClientsAreKept(t *testing.T) {
 	f := newFleet(t)
 	p := f.start(f.args("--max-body", "10", "--explain-headers", "--name", "edge-7", "--max-in-flight", "20")...)
-	p.ready()
+	p.Ready()
 	post := func(body string) *http.Response {
 		t.Helper()
-		req, err := http.NewRequest(http.MethodPost, p.listen[0]+"/", strings.NewReader(body))
+		req, err := http.NewRequest(http.MethodPost, p.Listen[0]+"/", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,11 +302,11 @@ func TestSettingsForClientsAreKept(t *testing.T) {
 	if resp := post("0123456789a"); resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.HasPrefix(resp.Header.Get("Proxy-Status"), "edge-7;") {
 		t.Errorf("a body of eleven bytes: %d, %v", resp.StatusCode, resp.Header)
 	}
-	if err := p.end(); err != nil {
+	if err := p.End(); err != nil {
 		t.Error(err)
 	}
 	p = f.start(f.args()...)
-	p.ready()
+	p.Ready()
 	if resp := post(strings.Repeat("x", 1<<20)); resp.StatusCode != http.StatusOK || resp.Header.Get("X-Cell-Id") != "" {
 		t.Errorf("by default: %d, %v", resp.StatusCode, resp.Header)
 	}
