@@ -2,11 +2,9 @@ package gatewayd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/serving"
@@ -29,16 +27,9 @@ func WithSignals(parent context.Context) (ctx context.Context, stop func()) {
 // asked for. It returns nil when the gateway was told to stop and did so
 // cleanly.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	out := boot.NewOutput(stdout)
-	s, err := parse(args, os.Environ(), out)
-	if errors.Is(err, serving.ErrHelp) {
-		return out.Err()
-	}
-	if err != nil {
-		return err
-	}
-	return program.Start(serving.Start{
-		Settings: &s.Settings, Validate: s.validate, CheckAll: s.checkAll,
+	s := &settings{}
+	return program.Run(serving.Start{
+		Settings: &s.Settings, Declare: s.flags, Validate: s.validate, CheckAll: s.checkAll,
 		Serve: func(base *serving.Daemon) error {
 			d, err := open(s, base, stdout)
 			if err != nil {
@@ -46,7 +37,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			}
 			return d.run(ctx)
 		},
-	}, out, stderr)
+	}, args, stdout, stderr)
 }
 
 // checkAll reports all that is wrong with the settings and what they name. It

@@ -10,15 +10,8 @@ import (
 // metrics lists all that a gateway shows of itself. docs/operations/metrics.md
 // is made from it.
 func metrics() []telemetry.Metric {
-	counter := func(name, help string, labels ...string) telemetry.Metric {
-		return telemetry.Metric{Name: "cellway_gateway_" + name, Kind: telemetry.Counter, Help: help, Labels: labels}
-	}
-	gauge := func(name, help string, labels ...string) telemetry.Metric {
-		return telemetry.Metric{Name: "cellway_gateway_" + name, Kind: telemetry.Gauge, Help: help, Labels: labels}
-	}
-	histogram := func(name, help string, labels ...string) telemetry.Metric {
-		return telemetry.Metric{Name: "cellway_gateway_" + name, Kind: telemetry.Histogram, Help: help, Labels: labels}
-	}
+	const own = "cellway_gateway_"
+	counter, gauge, histogram := telemetry.Counter.Under(own), telemetry.Gauge.Under(own), telemetry.Histogram.Under(own)
 	return []telemetry.Metric{
 		gauge("ready", "1 if there is a list of workers and the gateway is not stopping."),
 		gauge("stopping", "1 from the signal to stop until the end."),

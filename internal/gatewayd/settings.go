@@ -2,7 +2,6 @@ package gatewayd
 
 import (
 	"flag"
-	"io"
 	"time"
 
 	"github.com/cellway/cellway"
@@ -149,15 +148,6 @@ var topics = []boot.Topic{
 		"worker-ca", "worker-cert", "worker-key", "worker-peer", "worker-peer-suffix"}},
 	{Title: "The end", Settings: []string{"drain-wait", "drain-timeout", "drain-spread"}},
 	{Title: "Logs", Settings: []string{"access-log", "access-log-sample", "log-format", "log-level"}},
-}
-
-// parse reads settings from args, environment and file.
-func parse(args, environ []string, stdout io.Writer) (*settings, error) {
-	s := &settings{}
-	if err := program.Parse(s.flags, args, environ, stdout); err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // validate finds what is wrong with the settings alone, all of it.

@@ -24,8 +24,8 @@ const exampleFile = "../../deploy/gateway.conf"
 
 func parsed(t *testing.T, args ...string) *settings {
 	t.Helper()
-	s, err := parse(args, nil, io.Discard)
-	if err != nil {
+	s := &settings{}
+	if err := program.Parse(s.flags, args, nil, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -113,7 +113,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if code := Main(t.Context(), []string{"--no-such"}, &out, errs); code != 2 || !strings.Contains(errs.String(), "cellway-gateway: ") {
 		t.Errorf("code %d: %s", code, errs.String())
 	}
-	if _, err := parse(nil, []string{"CELLWAY_GATEWAY_CELLL=x"}, io.Discard); err == nil || !strings.Contains(err.Error(), "CELLWAY_GATEWAY_CELLL") {
+	if err := program.Parse(new(settings).flags, nil, []string{"CELLWAY_GATEWAY_CELLL=x"}, io.Discard); err == nil || !strings.Contains(err.Error(), "CELLWAY_GATEWAY_CELLL") {
 		t.Errorf("a slip in the environment: %v", err)
 	}
 	t.Setenv("CELLWAY_GATEWAY_SERVICE_HOST", "10.0.0.1") // Kubernetes's own

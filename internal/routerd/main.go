@@ -2,9 +2,7 @@ package routerd
 
 import (
 	"context"
-	"errors"
 	"io"
-	"os"
 
 	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/serving"
@@ -21,16 +19,9 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // asked for. It returns nil when the router was told to stop and did so
 // cleanly.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	out := boot.NewOutput(stdout)
-	s, err := parse(args, os.Environ(), out)
-	if errors.Is(err, serving.ErrHelp) {
-		return out.Err()
-	}
-	if err != nil {
-		return err
-	}
-	return program.Start(serving.Start{
-		Settings: &s.Settings, Validate: s.validate, CheckAll: s.checkAll,
+	s := &settings{}
+	return program.Run(serving.Start{
+		Settings: &s.Settings, Declare: s.flags, Validate: s.validate, CheckAll: s.checkAll,
 		Serve: func(base *serving.Daemon) error {
 			d, err := open(s, base, stdout)
 			if err != nil {
@@ -38,5 +29,5 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			}
 			return d.run(ctx)
 		},
-	}, out, stderr)
+	}, args, stdout, stderr)
 }

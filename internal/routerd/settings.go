@@ -2,7 +2,6 @@ package routerd
 
 import (
 	"flag"
-	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -99,15 +98,6 @@ var topics = []boot.Topic{
 		"breaker-connects", "breaker-timeouts", "breaker-backoff", "breaker-max-backoff", "cell-ca", "cell-cert", "cell-key", "cell-peer", "cell-peer-suffix"}},
 	{Title: "The end", Settings: []string{"drain-wait", "drain-timeout", "drain-spread", "grace"}},
 	{Title: "Logs", Settings: []string{"access-log", "access-log-sample", "log-format", "log-level", "trace-sampled"}},
-}
-
-// parse reads settings from args, environment and file.
-func parse(args, environ []string, stdout io.Writer) (*settings, error) {
-	s := &settings{}
-	if err := program.Parse(s.flags, args, environ, stdout); err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // validate finds what is wrong with the settings alone, all of it.

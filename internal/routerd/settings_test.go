@@ -22,6 +22,14 @@ import (
 // exampleFile is the file that is shipped, with all settings.
 const exampleFile = "../../deploy/router.conf"
 
+func parse(args, environ []string, stdout io.Writer) (*settings, error) {
+	s := &settings{}
+	if err := program.Parse(s.flags, args, environ, stdout); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 var exampleLine = regexp.MustCompile(`^(# )?([a-z][a-z0-9-]*)( \S+)?$`)
 
 // The example says of every setting what its default is.

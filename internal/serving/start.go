@@ -1,8 +1,11 @@
 package serving
 
 import (
+	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/cellway/cellway/internal/boot"
@@ -13,6 +16,7 @@ import (
 // A Start is what a program does as its settings ask.
 type Start struct {
 	Settings *Settings
+	Declare  func(*flag.FlagSet) // the settings, those that all programs have included
 	Validate func() error
 	// CheckAll reports all that is wrong with the settings and what they name.
 	CheckAll func(out io.Writer) error
@@ -20,9 +24,17 @@ type Start struct {
 	Serve func(*Daemon) error
 }
 
-// Start does what the settings ask for. The log goes to stderr, and to out what was
-// asked for.
-func (p Program) Start(s Start, out, stderr io.Writer) error {
+// Run reads the settings from args, environment and file, and does what they ask for.
+// The log goes to stderr, and to stdout what was asked for.
+func (p Program) Run(s Start, args []string, stdout, stderr io.Writer) error {
+	out := boot.NewOutput(stdout)
+	err := p.Parse(s.Declare, args, os.Environ(), out)
+	if errors.Is(err, ErrHelp) {
+		return out.Err()
+	}
+	if err != nil {
+		return err
+	}
 	build := telemetry.ReadBuild()
 	if s.Settings.Version {
 		_, err := fmt.Fprintln(out, p.Name, build)

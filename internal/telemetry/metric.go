@@ -26,6 +26,11 @@ type Metric struct {
 	Labels []string // bounded ones only
 }
 
+// Under returns what makes metrics of kind k, whose names begin with prefix.
+func (k Kind) Under(prefix string) func(name, help string, labels ...string) Metric {
+	return func(name, help string, labels ...string) Metric { return Metric{prefix + name, k, help, labels} }
+}
+
 // Figures are what a collector has to show now. A figure of an unknown metric,
 // or with another number of labels than it has, makes the whole collection
 // fail, so that a test sees it.
