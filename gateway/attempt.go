@@ -14,6 +14,8 @@ type attempt struct {
 	worker  *worker
 	there   bool  // among the requests to the worker
 	began   int64 // by the cell's clock; so is deadline
+	since   int64 // when it was sent, and the wait for the answer began
+	waiting bool  // since is known
 	asked   bool  // whether to leave it for another one
 	later   int64 // when to ask, as there was nobody else to ask; 0 for the usual time
 	settled bool  // what came of it was taken in
@@ -73,10 +75,10 @@ func (x *exchange) aim() {
 	}
 	w := x.worker
 	x.try = hand.Try{Member: &w.Member, N: x.call.Start(), Probe: probe}
-	x.same, x.settled, x.asked, x.later, x.began = false, false, false, 0, gw.cell.Now()
+	x.same, x.settled, x.waiting, x.asked, x.later, x.began = false, false, false, false, 0, gw.cell.Now()
 	x.options = engine.Options{
 		Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody,
-		Patience: x, Once: true,
+		QueueWait: time.Duration(max(1, x.deadline-x.began)), Patience: x, Once: true,
 	}
 	x.in.Track(x.verdict.Identity.Key, gw.cfg.Cell)
 	w.Enter()
@@ -125,14 +127,19 @@ func (x *exchange) quit() {
 }
 
 // Limit returns when the attempt may be left for another one, and later, when
-// there is no time left.
+// there is no time left. Neither a wait for a place nor the way to the worker counts
+// against it, but both do against the deadline.
 func (x *exchange) Limit() time.Duration {
+	if !x.waiting {
+		x.waiting, x.since = true, x.gw.cell.Now()
+	}
+	at := x.deadline
 	if !x.asked && x.in.Short() {
-		if at := x.call.SoftLimit(x.try.N, x.began); at != 0 {
-			return time.Duration(min(max(at, x.later), x.deadline) - x.began)
+		if soft := x.call.SoftLimit(x.try.N, x.since); soft != 0 {
+			at = min(max(soft, x.later), x.deadline)
 		}
 	}
-	return time.Duration(x.deadline - x.began)
+	return time.Duration(max(1, at-x.since))
 }
 
 // took notes when the attempt's answer began, or didn't.
@@ -147,7 +154,7 @@ func (x *exchange) GiveUp() bool {
 		return true
 	}
 	if x.in.Short() && !x.other() {
-		x.later = now + max(now-x.began, int64(time.Millisecond)) // somebody may be back by then
+		x.later = now + max(now-x.since, int64(time.Millisecond)) // somebody may be back by then
 		return false
 	}
 	x.asked = true
@@ -245,10 +252,11 @@ func (x *exchange) pass() sequel {
 	} else {
 		x.worker.setShut(true)
 	}
-	if x.gw.state.Load() != x.st && !x.canary && x.dealAgain() {
+	inTime := x.gw.cell.Now() < x.deadline // the wait for a place may have taken it all
+	if inTime && x.gw.state.Load() != x.st && !x.canary && x.dealAgain() {
 		return past // perhaps it has left
 	}
-	if x.call.Left() || x.hurry() {
+	if inTime && (x.call.Left() || x.hurry()) {
 		return past
 	}
 	if x.paid {

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/alike"
 	"github.com/cellway/cellway/shuffle/hand"
 )
 
 // Requests of every kind get their own answers, one after the other over one
 // connection, and workers get what was sent.
 func TestEveryWayServesRequestsOfEveryKind(t *testing.T) {
-	everyWay(t, 4, 2, nil, func(t *testing.T, r *rig) {
+	patient := func(c *Config) { c.Retries.TryTimeout = 10 * time.Second } // however busy the machine is
+	everyWay(t, 4, 2, patient, func(t *testing.T, r *rig) {
 		c := r.call()
 		for i := range 20 {
 			c.get(fmt.Sprint("/", i), "acme")
@@ -304,7 +306,7 @@ func TestEveryWayRelaysTunnels(t *testing.T) {
 					echoes(w, req)
 					return
 				}
-				echoesBytes(w)
+				alike.Echo(w)
 			})
 		}
 		var tunnels []*caller

@@ -153,3 +153,29 @@ func TestMemberThatComesBackTakesOver(t *testing.T) {
 		t.Logf("answered after %v", res.took)
 	})
 }
+
+// The wait for a place in a worker is part of the wait for an answer: neither it nor
+// what follows it goes on beyond the timeout.
+func TestTimeoutBoundsTheWaitForAPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, wait := range []time.Duration{1500 * time.Millisecond, 10 * time.Second} {
+			r := newRig(t, 2, 2, func(c *Config) {
+				c.Timeout = 2 * time.Second
+				c.Workers.Limits = Limits{InFlight: 1, QueueWait: wait}
+			})
+			for _, m := range r.mills {
+				m.set(hang)
+			}
+			var all sync.WaitGroup
+			for i := range 8 {
+				all.Go(func() {
+					res := r.do(question{method: []string{"GET", "POST"}[i%2], key: fmt.Sprint("t", i), body: "x"})
+					if res.took > 2600*time.Millisecond || res.code != string(HandTimeout) && res.code != string(HandSaturated) {
+						t.Errorf("with a wait of %v, %d was answered %d %s after %v", wait, i, res.status, res.code, res.took)
+					}
+				})
+			}
+			all.Wait()
+		}
+	})
+}

@@ -108,7 +108,7 @@ func (k *Call) leaveEndpoint() {
 
 // queue waits for a place.
 func (k *Call) queue(g *gate) error {
-	return g.enter(k.context())
+	return g.enter(k.context(), k.o.QueueWait)
 }
 
 // A lost is what came of a request that was sent, or was to be, over a link.

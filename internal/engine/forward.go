@@ -40,6 +40,10 @@ type Options struct {
 	// If zero, there is no limit.
 	MaxBody int64
 
+	// QueueWait is how long to wait for a place, if that is less than
+	// Limits.QueueWait. If zero, that counts.
+	QueueWait time.Duration
+
 	// Patience may end the wait for an answer's head before Timeouts.FirstByte
 	// does. If nil, nothing does.
 	Patience Patience

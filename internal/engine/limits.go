@@ -35,8 +35,9 @@ func (g *gate) tryEnter() bool {
 }
 
 // enter returns nil when the caller is in and must leave; errFull when there
-// is no room, or none in time; the cause of ctx's end otherwise.
-func (g *gate) enter(ctx context.Context) error {
+// is no room, or none in time, which is at most most if that is not zero; the cause
+// of ctx's end otherwise.
+func (g *gate) enter(ctx context.Context, most time.Duration) error {
 	g.mu.Lock()
 	if g.in < g.limit && g.queue.Len() == 0 {
 		g.in++
@@ -51,7 +52,11 @@ func (g *gate) enter(ctx context.Context) error {
 	place := g.queue.PushBack(turn)
 	g.mu.Unlock()
 
-	timer := time.NewTimer(g.wait)
+	wait := g.wait
+	if most > 0 {
+		wait = min(wait, most)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	err := errFull
 	select {

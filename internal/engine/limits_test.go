@@ -24,7 +24,7 @@ import (
 func TestQueueIsServedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{limit: 1, pending: 3, wait: time.Minute}
-		if err := g.enter(t.Context()); err != nil {
+		if err := g.enter(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		var order []int
@@ -36,7 +36,7 @@ func TestQueueIsServedInTurn(t *testing.T) {
 				if i == 1 {
 					ctx = gone
 				}
-				if err := g.enter(ctx); err != nil {
+				if err := g.enter(ctx, 0); err != nil {
 					if i != 1 || !errors.Is(err, errDone) {
 						t.Errorf("%d: %v", i, err)
 					}
@@ -47,7 +47,7 @@ func TestQueueIsServedInTurn(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		if err := g.enter(t.Context()); err != errFull {
+		if err := g.enter(t.Context(), 0); err != errFull {
 			t.Errorf("a fourth waiter: %v", err)
 		}
 		leave(errDone)

@@ -113,13 +113,13 @@ func (t *transfer) run() {
 	if t.kind == upgrade {
 		// Its place among the tunnels is kept for it; until the 101 it is a
 		// request like any other.
-		if t.pool.tunnels.enter(t.in.Context()) != nil {
+		if t.pool.tunnels.enter(t.in.Context(), 0) != nil {
 			t.fail(cellway.CellSaturated, 503, errFull)
 			return
 		}
 		defer t.pool.tunnels.leave()
 	}
-	err := t.pool.gate.enter(t.in.Context())
+	err := t.pool.gate.enter(t.in.Context(), t.o.QueueWait)
 	t.began = time.Now()
 	t.rep.Queued = t.began.Sub(start)
 	switch {
