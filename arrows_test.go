@@ -90,8 +90,8 @@ var arrows = []arrow{
 	{pkg: "/internal/control", may: list("", "/routemap", "/internal/plaintext", "/internal/regular", "/internal/workers", "/placement", "/shuffle", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
-	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/plaintext", "/internal/shell", "/internal/strictjson", "/internal/workers"), never: speaksNoSQL},
-	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/lines", "/internal/regular", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
+	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/index", "/internal/plaintext", "/internal/shell", "/internal/strictjson", "/internal/workers"), never: speaksNoSQL},
+	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/index", "/internal/lines", "/internal/regular", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",
 		"/internal/demo": "the demo is no part of a real control plane",
 	}},
@@ -106,7 +106,7 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/front", "/internal/lines", "/internal/plaintext", "/internal/regular", "/internal/telemetry"), never: map[string]string{
+	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/front", "/internal/index", "/internal/lines", "/internal/plaintext", "/internal/regular", "/internal/telemetry"), never: map[string]string{
 		"/router":           "routers and gateways share it",
 		"/gateway":          "routers and gateways share it",
 		"/internal/control": "it runs with the control plane gone",
@@ -116,6 +116,7 @@ var arrows = []arrow{
 	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
 	{pkg: "/internal/plaintext", pure: true, may: list(""), never: noIO},
 	{pkg: "/internal/strictjson", pure: true, never: noIO},
+	{pkg: "/internal/index", may: list()},
 	{pkg: "/internal/workers", pure: true, may: list("", "/shuffle", "/internal/strictjson"), never: noIO}, // gateways and the control plane hold lists to the same rules
 	{pkg: "/internal/shell", never: noIO},
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},

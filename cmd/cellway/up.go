@@ -319,7 +319,7 @@ func (a *app) tellUp(ctx context.Context, u upFlags, control, store string, flee
 	t := &facts{}
 	t.add("control plane", "%s", control)
 	t.add("router", "http://%s", listen)
-	t.add("router's admin", "http://%s/readyz", admin)
+	t.add("router's admin", "http://%s", admin)
 	t.add("fleet", "%s", fleet.Name)
 	if store == controld.Memory {
 		t.add("store", "in memory: it ends with this process")

@@ -491,6 +491,9 @@ func TestAdminListenerTellsHealthAndMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	get(t, http.DefaultClient, s.URL()+"/v1/cells")
+	if code, text := get(t, http.DefaultClient, s.AdminURL()+"/"); code != 200 || !strings.Contains(text, "/metrics ") {
+		t.Errorf("the root: %d %s", code, text)
+	}
 	code, text := get(t, http.DefaultClient, s.AdminURL()+"/metrics")
 	for _, want := range []string{
 		`cellway_control_requests_total{route="GET /v1/cells",status="200"} 1`,

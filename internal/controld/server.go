@@ -14,6 +14,7 @@ import (
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/httpapi"
+	"github.com/cellway/cellway/internal/index"
 	"github.com/cellway/cellway/internal/store/memstore"
 	"github.com/cellway/cellway/internal/store/sqlitestore"
 	"github.com/cellway/cellway/routemap"
@@ -254,10 +255,20 @@ func serve(srv *http.Server, l net.Listener) error {
 	return nil
 }
 
+// adminIndex is what who comes to the root of the admin listener is told.
+const adminIndex = `cellway-control
+
+/metrics  figures for Prometheus
+/livez    the process runs
+/readyz   routers can be answered
+
+The API is at the other address, that of --listen.`
+
 // adminHandler answers metrics and health without a token, and profiles where
 // only this machine can ask.
 func (s *Server) adminHandler() http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", index.Handler(adminIndex))
 	mux.Handle("GET /metrics", s.metrics.handler())
 	mux.Handle("GET /livez", s.api)
 	mux.Handle("GET /readyz", s.api)

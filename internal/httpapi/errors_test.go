@@ -86,7 +86,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 func TestNowhereIsAProblemToo(t *testing.T) {
 	s, _ := newServer(t)
 	refused(t, s, 404, api.CodeNotFound, "GET", "/v2/cells", nil)
-	refused(t, s, 404, api.CodeNotFound, "GET", "/", nil)
+	refused(t, s, 404, api.CodeNotFound, "GET", "/v1", nil)
 	rec := ask(t, s, "PATCH", "/v1/cells/cell-001", nil)
 	if allow := rec.Header().Get("Allow"); rec.Code != 405 || allow != "GET, HEAD, PUT" {
 		t.Errorf("%d, Allow %q", rec.Code, allow)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/internal/index"
 )
 
 func plain(text string) *answer {
@@ -43,6 +44,30 @@ func (s *Server) readyz(q *request) (*answer, error) {
 		fmt.Fprintf(&text, "the store fails %s since %s; see the alarms\n", what, trouble[what].UTC().Format(time.RFC3339))
 	}
 	return plain(text.String()), nil
+}
+
+// front is what who comes to the root is told.
+const front = `cellway-control
+
+/livez            the process runs
+/readyz           routers can be answered
+/metrics          figures for Prometheus
+/v1/openapi.yaml  the API: every route, what it takes and what it answers
+/v1/alarms        what a person should look at, and what mends it
+/v1/cells         the cells
+/v1/routers       the routers, and the maps that they serve
+/v1/map           the newest map, and how far it is
+/v1/journal       who did what, when and why
+
+For people there is the command line: cellway status, with this address in --url
+or CELLWAY_URL. Once there is a token, everything but the health of the process and
+the description of the API wants one, in the header Authorization.`
+
+func (s *Server) index(q *request) (*answer, error) {
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	return &answer{raw: func(w http.ResponseWriter) { index.Handler(front).ServeHTTP(w, q.Request) }}, nil
 }
 
 func (s *Server) openapi(q *request) (*answer, error) {

@@ -64,3 +64,30 @@ func TestReadinessTellsOfWritesThatFail(t *testing.T) {
 		t.Errorf("readyz says %q though there is room", got)
 	}
 }
+
+// Who comes to the root is told what there is, and all that is told of is there.
+func TestTheRootSaysWhatThereIs(t *testing.T) {
+	s, _ := newServer(t)
+	fleetOf(t, s, 2)
+	rec := ask(t, s, "GET", "/", nil)
+	if rec.Code != 200 || !strings.HasPrefix(rec.Body.String(), "cellway-control\n") {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	paths := 0
+	for line := range strings.Lines(rec.Body.String()) {
+		path, _, _ := strings.Cut(line, " ")
+		if !strings.HasPrefix(path, "/") || path == "/metrics" {
+			continue
+		}
+		paths++
+		if rec := ask(t, s, "GET", path, nil); rec.Code != 200 {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+	if paths < 8 {
+		t.Errorf("it names %d: %s", paths, rec.Body)
+	}
+	if page := ask(t, s, "GET", "/", nil, "Accept", "text/html").Body.String(); !strings.Contains(page, `<a href="/v1/cells">`) {
+		t.Errorf("a browser gets %s", page)
+	}
+}

@@ -88,6 +88,7 @@ var routes = []route{
 	{"GET /v1/backup", admins, (*Server).backup},
 	{"POST /v1/restore/confirm", admins, (*Server).confirmRestore},
 
+	{"GET /{$}", everybody, (*Server).index},
 	{"GET /metrics", readers, (*Server).metricsPage},
 	{"GET /livez", everybody, (*Server).livez},
 	{"GET /readyz", everybody, (*Server).readyz},

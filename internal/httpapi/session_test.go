@@ -370,6 +370,7 @@ func TestSessionKeepsToTheDocument(t *testing.T) {
 		t.Errorf("undeleted: %+v", tenant)
 	}
 	x.workers()
+	x.ok(nil, "GET", "/", nil)
 	x.ok(nil, "GET", "/livez", nil)
 	x.ok(nil, "GET", "/readyz", nil)
 	x.ok(nil, "GET", "/metrics", nil)

@@ -13,12 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellway/cellway/internal/index"
 	"github.com/cellway/cellway/internal/plaintext"
 )
 
 // An AdminConfig says what an admin listener answers.
 type AdminConfig struct {
-	Index    string       // what GET / says: what there is
+	Index    string       // what GET / says: what there is, as [index.Handler] has it
 	Metrics  http.Handler // GET /metrics
 	Ready    func() error // GET /readyz: why the program is not ready, or nil
 	Profiles bool         // GET /debug/pprof/: for loopback only
@@ -28,7 +29,7 @@ type AdminConfig struct {
 // added. None of them changes anything.
 func Admin(cfg AdminConfig) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { Plain(w, http.StatusOK, cfg.Index) })
+	mux.Handle("GET /{$}", index.Handler(cfg.Index))
 	mux.Handle("GET /metrics", cfg.Metrics)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { Plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
