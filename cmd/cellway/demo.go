@@ -46,8 +46,10 @@ share of tenants that each act touched, beside the share that was predicted: the
 target's tenants, by the map. For poison-tenant and noisy-tenant there is also the share
 of the cell's tenants who lost their whole hand, or a worker of it, beside what the
 arithmetic of hands predicts. It exits with 1 if an act was not contained. If answers
-were only late, and late with nothing wrong too, the act is inconclusive: the machine
-is too busy to tell.
+were late and none failed, the act is played again, up to twice and more slowly, and
+the report says so: once if the machine was busy meanwhile, and else it must come out
+well twice. If it is late each time, the act is inconclusive: the machine is too busy
+to tell.
 
 The demo ends with its script. With --script none nothing is played by itself, and with
 --keep the fleet stays after the script: both until you quit.

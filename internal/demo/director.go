@@ -265,38 +265,18 @@ func (d *director) next(ctx context.Context) error {
 			left++
 		}
 	}
+	d.mu.Unlock()
 	p := paceFor(handTime, len(d.runner.Tenants))
 	if c.script {
 		p = d.scriptPace(left)
 	}
-	p = d.slow.apply(p)
-	hold := time.Duration(0)
-	if !c.script && c.act.Name == drainAct {
-		hold = drainTime
-	}
-	now := &playing{cue: c, began: time.Now(), window: max(p.window, hold), end: make(chan struct{})}
-	d.playing = now
-	d.mu.Unlock()
 	on := ""
 	if c.target != "" {
 		on = " on " + string(c.target)
 	}
 	d.tell(fmt.Sprintf("act %s%s: %s", c.act.Name, on, c.act.Title))
-	d.load.SetRate(p.cover, p.skew)
-	wasSlow := d.slow.closed > 0
-	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, Hold: hold, End: now.end})
-	if err == nil && !c.act.Control {
-		d.judge(elsewhere(out), c.act.Limit)
-		if out.OnlyLate() {
-			// The load shares the machine: if it was late itself, so was everybody.
-			stalled := out.LagMS > lateShare*out.LimitMS
-			if out.Inconclusive = wasSlow || stalled; !out.Inconclusive {
-				out.Inconclusive, err = d.busy(ctx, p, c.act.Limit)
-			}
-		}
-	}
+	out, err := d.perform(ctx, c, p)
 	d.calm()
-	d.tellDeaths()
 	d.mu.Lock()
 	d.playing = nil
 	if err != nil && ctx.Err() != nil {
@@ -314,19 +294,90 @@ func (d *director) next(ctx context.Context) error {
 		}
 		return err
 	}
-	verdict := "contained"
-	switch {
-	case out.Inconclusive:
-		verdict = "inconclusive: this machine is too busy"
-	case !out.Contained:
-		verdict = "not contained"
+	d.tellOutcome(out)
+	return nil
+}
+
+// perform plays an act. One of the script whose answers were late, and no worse, is
+// played again, more slowly: late answers may be the machine's doing, and a failure
+// that is the fleet's comes again.
+func (d *director) perform(ctx context.Context, c cue, p pace) (report.Act, error) {
+	var tries trials
+	for {
+		out, err := d.play(ctx, c, p)
+		if err != nil {
+			return out, err
+		}
+		again := tries.add(&out)
+		if !again || !c.script {
+			return out, nil
+		}
+		d.tellOutcome(out)
+		p.window *= 2
+		if err := d.untilBearable(ctx, p, c.act.Limit); err != nil {
+			return out, err
+		}
+		d.tell(fmt.Sprintf("act %s again, to see whether that was the machine's doing: play %d", c.act.Name, tries.plays+1))
 	}
-	d.tell(fmt.Sprintf("%s: touched %s of tenants, predicted %s: %s", out.Name, report.Percent(out.TouchedShare), report.Percent(out.PredictedShare), verdict))
+}
+
+// play plays an act once and judges it.
+func (d *director) play(ctx context.Context, c cue, p pace) (report.Act, error) {
+	p = d.slow.apply(p)
+	hold := time.Duration(0)
+	if !c.script && c.act.Name == drainAct {
+		hold = drainTime
+	}
+	now := &playing{cue: c, began: time.Now(), window: max(p.window, hold), end: make(chan struct{})}
+	d.mu.Lock()
+	d.playing = now
+	d.mu.Unlock()
+	d.load.SetRate(p.cover, p.skew)
+	wasSlow := d.slow.closed > 0
+	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, Hold: hold, End: now.end})
+	d.tellDeaths()
+	if err != nil || c.act.Control {
+		return out, err
+	}
+	d.judge(elsewhere(out), c.act.Limit)
+	if out.OnlyLate() {
+		// The load shares the machine: if it was late itself, so was everybody.
+		stalled := out.LagMS > lateShare*out.LimitMS
+		if out.Inconclusive = wasSlow || stalled; !out.Inconclusive {
+			out.Inconclusive, err = d.busy(ctx, p, c.act.Limit)
+		}
+	}
+	return out, err
+}
+
+// untilBearable slows the load down until the machine bears it with nothing wrong,
+// and waits a while for a machine that doesn't.
+func (d *director) untilBearable(ctx context.Context, p pace, limit time.Duration) error {
+	for range bearTries {
+		slowed := d.slow.apply(p)
+		d.load.SetRate(slowed.cover, slowed.skew)
+		p99, err := d.sample(ctx, limit)
+		if err != nil {
+			return err
+		}
+		if d.judge(p99, limit); p99 <= time.Duration(lateShare*float64(limit)) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// bearTries is how often the load is looked at, each time for [warmTime], before an
+// act is played again all the same.
+const bearTries = 8
+
+// tellOutcome tells what came of a play.
+func (d *director) tellOutcome(out report.Act) {
+	d.tell(fmt.Sprintf("%s: touched %s of tenants, predicted %s: %s", out.Name, report.Percent(out.TouchedShare), report.Percent(out.PredictedShare), out.Verdict()))
 	if h := out.Hands; h != nil {
 		d.tell(fmt.Sprintf("hands of %d of %d workers: %s of the cell's tenants lost all (predicted %s), %s one or all (%s)", h.Size, h.Workers,
 			report.Percent(h.LostShare), report.Percent(h.PredictedLostShare), report.Percent(h.DegradedShare), report.Percent(h.PredictedDegradedShare)))
 	}
-	return nil
 }
 
 // elsewhere returns the worst p99 of the cells that nothing was done to.

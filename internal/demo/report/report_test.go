@@ -235,6 +235,29 @@ func TestInconclusiveActsAreToldApart(t *testing.T) {
 	}
 }
 
+func TestPlaysThatWereLateAreTold(t *testing.T) {
+	again := Judge(Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0002": "!"}))
+	again.Plays, again.Late = 2, 1
+	var r Report
+	r.Add(again)
+	if !r.Contained || !r.AsExpected() || r.Inconclusive() {
+		t.Errorf("contained %v, as expected %v, inconclusive %v", r.Contained, r.AsExpected(), r.Inconclusive())
+	}
+	var b strings.Builder
+	if err := r.Table(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"contained at play 2", "kill-cell was played 2 times: in 1 of them answers were late"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	text, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(text), `"plays":2,"late_plays":1`) {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
+
 // A terminal of 80 columns holds every line whose act came out as it must.
 func TestTheTableFitsANarrowTerminal(t *testing.T) {
 	r := Report{Tenants: 20000, Cells: 64, Acts: []Act{

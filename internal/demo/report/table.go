@@ -52,7 +52,7 @@ func (r *Report) table(width int) string {
 	var rows, numbers [][]string
 	for _, a := range r.Acts {
 		errors, target, others := a.figures()
-		verdict := a.verdict()
+		verdict := a.Verdict()
 		if width > 0 {
 			verdict, _, _ = strings.Cut(verdict, ":") // the summary says it in full
 		}
@@ -65,7 +65,7 @@ func (r *Report) table(width int) string {
 		head, lines = fit.Table(0, figures, numbers)
 		head = "  " + head
 		for i, l := range lines {
-			verdict, _, _ := strings.Cut(r.Acts[i].verdict(), ":")
+			verdict, _, _ := strings.Cut(r.Acts[i].Verdict(), ":")
 			lines[i] = r.Acts[i].title() + ": " + verdict + "\n  " + l
 		}
 	}
@@ -130,7 +130,7 @@ func (r *Report) hands(width int) string {
 
 // stack says what came of an act in narrow lines.
 func (a Act) stack(width int) string {
-	verdict, _, _ := strings.Cut(a.verdict(), ":")
+	verdict, _, _ := strings.Cut(a.Verdict(), ":")
 	lines := []string{a.title()}
 	for _, l := range fit.Flow(width-2, ", ", "touched "+Percent(a.TouchedShare), "predicted "+Percent(a.PredictedShare), verdict) {
 		lines = append(lines, "  "+l)
@@ -157,12 +157,16 @@ func (a Act) figures() (errors int, target, others string) {
 	return errors, Latency(there), Latency(elsewhere)
 }
 
-func (a Act) verdict() string {
+// Verdict says in a few words how the act came out; what stands after a colon is the
+// reason.
+func (a Act) Verdict() string {
 	switch {
 	case a.Control && a.Contained:
 		return "CONTAINED, though it is a control"
 	case a.Control:
 		return "spread to all"
+	case a.Contained && a.Plays > 1:
+		return fmt.Sprintf("contained at play %d", a.Plays)
 	case a.Contained:
 		return "contained"
 	case a.Inconclusive:
@@ -235,6 +239,11 @@ func (r *Report) summary() (lines []string) {
 				say("%s took %s of its cell's tenants down, and %s with hands of %d of %d workers.",
 					a.Name, Percent(a.Hands.LostShare), Percent(b.Hands.LostShare), b.Hands.Size, b.Hands.Workers)
 			}
+		}
+	}
+	for _, a := range r.Acts {
+		if a.Plays > 1 {
+			say("%s was played %d times: in %d of them answers were late where nothing was done, and none failed. That may be this machine's doing, which was busy or slow; a fault of the fleet would come again.", a.Name, a.Plays, a.Late)
 		}
 	}
 	if inconclusive > 0 {

@@ -270,7 +270,7 @@ func (p *pen) results(acts []report.Act, lines int) {
 		if target == "" {
 			target = "-"
 		}
-		verdict := p.ink(green, "contained")
+		verdict := p.ink(green, a.Verdict())
 		switch {
 		case a.Control && !a.Contained:
 			verdict = p.ink(yellow, "spread to all, as without cells")
