@@ -122,7 +122,10 @@ var arrows = []arrow{
 	{pkg: "/internal/memnet", never: map[string]string{"net/http": "it is a network, not a server"}},
 	{pkg: "/internal/fault", never: noIO},
 	{pkg: "/internal/testlog", never: noIO},
-	{pkg: "/internal/alike", never: map[string]string{"net/http": "it sends bytes, whoever reads them"}},
+	{pkg: "/internal/alike", may: list("/internal/engine"), never: map[string]string{
+		"/router":  "it compares servers, whoever has them",
+		"/gateway": "it compares servers, whoever has them",
+	}},
 
 	// What joins the parts.
 	{pkg: "/internal/demo/...", may: list("", "/api", "/client", "/guard", "/routemap", "/router", "/shuffle", "/internal/...")},

@@ -306,7 +306,7 @@ func TestEveryWayRelaysTunnels(t *testing.T) {
 					echoes(w, req)
 					return
 				}
-				alike.Echo(w)
+				alike.Echo(w, req)
 			})
 		}
 		var tunnels []*caller

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/alike"
 	"github.com/cellway/cellway/routemap"
 )
 
@@ -220,7 +221,7 @@ func TestConnectionsThatWereSimpleCanDoMore(t *testing.T) {
 					<-more
 				}
 			case "/t":
-				tunnelling(w, r)
+				alike.Echo(w, r)
 			default:
 				io.Copy(w, r.Body)
 			}
@@ -393,7 +394,7 @@ func TestWhatIsUnderWayWhenAKeyMoves(t *testing.T) {
 		old := first(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/t":
-				tunnelling(w, r)
+				alike.Echo(w, r)
 			case "/wait":
 				<-r.Context().Done()
 			default:
@@ -471,7 +472,7 @@ func TestStopsInOrder(t *testing.T) {
 		release := make(chan struct{})
 		c.serve(1, first(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/t" {
-				tunnelling(w, r)
+				alike.Echo(w, r)
 				return
 			}
 			<-release

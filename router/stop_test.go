@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/alike"
 )
 
 // stopped runs Stop with time for all, and returns what it said and when.
@@ -103,7 +104,7 @@ func TestStopLetsRequestsEndAndClosesTheirConnections(t *testing.T) {
 func TestStopTellsTunnelsAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 1, func(c *Config) { c.StopWait, c.StopSpread = -1, 10*time.Second })
-		b.serve(1, tunnelling)
+		b.serve(1, alike.Echo)
 		front := b.front()
 		const n = 40
 		for range n {
@@ -244,7 +245,7 @@ func TestStopLetsRequestsEndThatCarryAnUpgrade(t *testing.T) {
 func TestStopEndsTunnelsThatBeginLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 1, func(c *Config) { c.StopWait, c.StopSpread = -1, -1 })
-		b.serve(1, func(w http.ResponseWriter, r *http.Request) { time.Sleep(5 * time.Second); tunnelling(w, r) })
+		b.serve(1, func(w http.ResponseWriter, r *http.Request) { time.Sleep(5 * time.Second); alike.Echo(w, r) })
 		front := b.front()
 		var wg sync.WaitGroup
 		wg.Go(func() {

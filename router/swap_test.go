@@ -17,19 +17,9 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/alike"
 	"github.com/cellway/cellway/routemap"
 )
-
-// tunnelling upgrades the connection and sends back what it gets.
-func tunnelling(w http.ResponseWriter, r *http.Request) {
-	c, rw, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(err)
-	}
-	defer c.Close()
-	io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-	io.Copy(c, rw)
-}
 
 // dial opens a tunnel for tenant through the front.
 func (b *bench) dial(tenant string) (net.Conn, *bufio.Reader) {
@@ -60,7 +50,7 @@ func TestSwapEndsTunnelsOfKeysThatLeftTheirCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 3, func(c *Config) { c.Grace = 4 * time.Second }, pinned("moves", "drained", "stays"))
 		for i := range 3 {
-			b.serve(i+1, tunnelling)
+			b.serve(i+1, alike.Echo)
 		}
 		b.front()
 		open := map[string]func() bool{}
@@ -151,7 +141,7 @@ func TestKeylessTunnelEndsWithPassThrough(t *testing.T) {
 			return b.content(1, func(c *routemap.Content) { c.PassThrough = on })
 		}
 		b.swap(through(true))
-		b.serve(1, tunnelling)
+		b.serve(1, alike.Echo)
 		b.front()
 		c, br := b.dial("not a key")
 		defer c.Close()
