@@ -38,6 +38,7 @@ type Call struct {
 	last     []byte // of the answer: see sendLast
 	lastAt   stage
 	broken   bool      // it will not be whole
+	short    bool      // which what was sent of it says by itself
 	placed   bool      // it has a place among the cell's requests
 	endp     *endpoint // among whose calls it counts, or nil
 	since    time.Time // when that was
@@ -122,7 +123,7 @@ func (s *Server) scratch() *scratch {
 func (k *Call) begin(length int) Reason {
 	k.at = k.Now()
 	k.size, k.fd = length, k.c.fd
-	k.answered, k.broken, k.closing, k.overTLS, k.interims = false, false, false, false, 0
+	k.answered, k.broken, k.short, k.closing, k.overTLS, k.interims = false, false, false, false, false, 0
 	if r := k.head.Parse(k.in.bytes()[:length], k.c.srv.limits); r != OK {
 		return r
 	}
@@ -178,6 +179,8 @@ func (k *Call) end() action {
 	rest := k.body.end()
 	c.enter(atIdle, c.srv.when(k.Now()))
 	switch {
+	case k.broken && k.short && !c.isDoomed():
+		return toLinger // a reset would take with it what the client has not read yet
 	case k.broken || !k.answered:
 		return toDestroy
 	case k.rep.Tunnel:

@@ -468,6 +468,10 @@ func (k *Call) failRead(err error) {
 		return
 	}
 	k.fail(cellway.CellProtocol, 502, fmt.Errorf("read the answer: %w", err))
+	switch k.answer.mode {
+	case modeSized, modeEnchunk, modeRechunk:
+		k.short = true
+	}
 }
 
 // passInterim sends a 1xx answer on. The 100 goes by itself when the body is

@@ -62,6 +62,13 @@ func (c *client) calmLocked() {
 	}
 }
 
+// isDoomed reports whether the connection was broken off.
+func (c *client) isDoomed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.doomed
+}
+
 // retire ends an idle connection, and any other after its answer.
 func (c *client) retire() {
 	c.mu.Lock()
