@@ -44,7 +44,9 @@ func (k *Call) tunnel(l *link) {
 		return
 	}
 	k.rep.BytesOut += out
-	k.relay(l)
+	if !k.relayInLoop(l) {
+		k.relay(l)
+	}
 	if cause := k.cause(); cause == errTunnelSilent {
 		k.rep.Code, k.rep.Err = Stopped, cause
 	} else {
@@ -66,7 +68,7 @@ func (k *Call) begin101() {
 	}
 }
 
-// relay relays both ways.
+// relay relays both ways on goroutines.
 func (k *Call) relay(l *link) {
 	c := k.c
 	shut := func() {

@@ -26,9 +26,11 @@ type loop struct {
 	slots   []slot
 	gen     atomic.Uint32
 	links   map[*endpoint]*[]*link // that carry nothing; the one used last is the last
-	again   []place                // of clients to be read on, in turn
+	again   []place                // of what is to be read on, in turn
+	turn    []place                // of what is read on at the time
 	parts   []gathering            // requests of which a part is there, the oldest first
 	work    *scratch               // of the call that is served at the time
+	mem     *[]byte                // what tunnels are read to; nil: there is none yet
 	spawn   bool                   // a goroutine was started
 	base    time.Time              // when the wall clock was read last
 	now     time.Time              // when the present step began
@@ -45,9 +47,11 @@ type loop struct {
 
 // A slot says whose a descriptor is.
 type slot struct {
-	gen uint32
-	c   *client
-	l   *link
+	gen   uint32
+	again bool // it is to be read on in turn
+	c     *client
+	l     *link
+	end   *tunnelEnd
 }
 
 // A place is a slot as it was given to a connection, which may have left it.
@@ -181,7 +185,7 @@ func (l *loop) watch(fd int, s slot) error {
 	s.gen = l.gen.Add(1)
 	l.slots[fd] = s
 	mask := uint32(eventMask)
-	if s.l != nil {
+	if s.l != nil || s.end != nil {
 		mask |= syscall.EPOLLOUT // which comes only after a write that found no room
 	}
 	return l.tell(fd, mask, s.gen)
@@ -287,12 +291,9 @@ func (l *loop) run() {
 		for i := range n {
 			l.event(&events[i])
 		}
-		for k := len(l.again); k > 0; k-- {
-			p := l.again[0]
-			l.again = append(l.again[:0], l.again[1:]...)
-			if c := l.at(p); c != nil {
-				l.guard(c, func() { l.read(c) })
-			}
+		l.again, l.turn = l.turn[:0], l.again
+		for _, p := range l.turn {
+			l.readOn(p)
 		}
 		l.takePosts()
 		if n == 0 {
@@ -313,6 +314,31 @@ func (l *loop) run() {
 			}
 			next = l.now.Add(time.Second)
 		}
+	}
+}
+
+// later has a descriptor read on when others have had their turn.
+func (l *loop) later(fd int) {
+	if s := &l.slots[fd]; !s.again {
+		s.again = true
+		l.again = append(l.again, place{fd, s.gen})
+	}
+}
+
+// readOn reads on where others have had their turn.
+func (l *loop) readOn(p place) {
+	s := &l.slots[p.fd]
+	if s.gen != p.gen {
+		return // it was another connection's
+	}
+	s.again = false
+	switch {
+	case s.c != nil:
+		c := s.c
+		l.guard(c, func() { l.read(c) })
+	case s.end != nil:
+		l.tick()
+		s.end.pass()
 	}
 }
 
@@ -443,6 +469,8 @@ func (l *loop) event(ev *syscall.EpollEvent) {
 		l.guard(c, func() { l.readable(c, ev.Events) })
 	case s.l != nil:
 		l.answered(s.l, ev.Events)
+	case s.end != nil:
+		s.end.event(ev.Events)
 	}
 }
 

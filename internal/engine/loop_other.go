@@ -25,6 +25,8 @@ func (c *client) settle(*socket)     {}
 func (c *client) collects() bool     { return false }
 func (c *client) stepCall()          {}
 
+func (k *Call) relayInLoop(*link) bool { return false }
+
 // Start begins to send the call to its cell if a loop has its connection. None
 // has here, so it returns [Stuck].
 func (k *Call) Start(*Pool, *Options) Step { return Stuck }

@@ -144,7 +144,7 @@ func (l *loop) read(c *client) {
 			return
 		}
 	}
-	l.again = append(l.again, l.place(c))
+	l.later(c.fd)
 }
 
 // A gathering is a request of which a part is there.
@@ -239,7 +239,7 @@ func (l *loop) proceed(c *client) {
 		return
 	}
 	if c.ready {
-		l.again = append(l.again, l.place(c))
+		l.later(c.fd)
 		return
 	}
 	c.quiet()

@@ -129,7 +129,7 @@ func TestLoopLeavesExpectationsToGoroutines(t *testing.T) {
 }
 
 // A connection that was in a loop may become a tunnel.
-func TestLoopLeavesTunnelsToGoroutines(t *testing.T) {
+func TestLoopClientMayBecomeATunnel(t *testing.T) {
 	f := newLoopRig(t, 1, Config{}, nil)
 	f.use(f.rawCell("", func(c net.Conn) {
 		br := bufio.NewReader(c)

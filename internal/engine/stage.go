@@ -27,7 +27,10 @@ func (c *client) stage() (s stage, since int64) {
 }
 
 // move says that something moved, whatever the stage.
-func (c *client) move() {
+func (c *client) move() { c.moveAt(c.srv.now()) }
+
+// moveAt is move at a time since the server's epoch.
+func (c *client) moveAt(now int64) {
 	v := c.state.Load()
-	c.state.CompareAndSwap(v, c.srv.now()<<4|v&15) // or another one has said it
+	c.state.CompareAndSwap(v, now<<4|v&15) // or another one has said it
 }
