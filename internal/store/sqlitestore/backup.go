@@ -84,22 +84,12 @@ func Restore(ctx context.Context, backup io.Reader, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()
-	fresh := file + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fault(path, "restore", err)
-	}
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return fault(path, "restore", err)
-	}
-	defer f.Close()
-	if _, err := io.Copy(f, reader{ctx, backup}); err != nil {
-		return errors.Join(fmt.Errorf("restore store %s: %w", path, err), os.Remove(fresh))
-	}
-	if err := checkBackup(ctx, path, fresh); err != nil {
-		return errors.Join(err, os.Remove(fresh))
-	}
-	return settle(path, f, file)
+	return makeFile(path, file, "restore", func(f *os.File) error {
+		if _, err := io.Copy(f, reader{ctx, backup}); err != nil {
+			return fmt.Errorf("restore store %s: %w", path, err)
+		}
+		return checkBackup(ctx, path, f.Name())
+	})
 }
 
 // vacant is an error if anything of a store is under the name file. SQLite

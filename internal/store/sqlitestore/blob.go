@@ -3,7 +3,6 @@ package sqlitestore
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -93,14 +92,7 @@ func (s *Store) blob(ctx context.Context, digest [32]byte) (blob []byte, err err
 			return fmt.Errorf("blob %s: %w", name, cellway.ErrNotFound)
 		}
 		blob = []byte{}
-		err = t.c.each(t.ctx, "SELECT content FROM blob_chunks WHERE digest = ? ORDER BY part", []any{name}, func(rows *sql.Rows) error {
-			var chunk sql.RawBytes
-			if err := rows.Scan(&chunk); err != nil {
-				return err
-			}
-			blob = append(blob, chunk...)
-			return nil
-		})
+		err = t.c.chunks(t.ctx, name, func(chunk []byte) { blob = append(blob, chunk...) })
 		if err == nil && (len(blob) != size || sha256.Sum256(blob) != digest) {
 			err = fmt.Errorf("%w: blob %s has other content than was put", errDamaged, name)
 		}
@@ -119,13 +111,9 @@ func (s *Store) DropBlobs(ctx context.Context, before time.Time, keep func(diges
 	}
 	defer s.calls.Done()
 	var old []string
-	err := s.view(ctx, func(t *tx) error {
-		return t.fault("read", t.c.each(t.ctx, "SELECT digest FROM blobs WHERE put < ?", []any{before.UnixNano()}, func(rows *sql.Rows) error {
-			var name string
-			err := rows.Scan(&name)
-			old = append(old, name)
-			return err
-		}))
+	err := s.view(ctx, func(t *tx) (err error) {
+		old, err = t.c.texts(t.ctx, "SELECT digest FROM blobs WHERE put < ?", before.UnixNano())
+		return t.fault("read", err)
 	})
 	if err != nil {
 		return 0, err

@@ -93,6 +93,30 @@ func (c *conn) each(ctx context.Context, query string, args []any, scan func(*sq
 	return rows.Err()
 }
 
+// texts returns the one column of every row.
+func (c *conn) texts(ctx context.Context, query string, args ...any) (all []string, err error) {
+	err = c.each(ctx, query, args, func(rows *sql.Rows) error {
+		var one string
+		err := rows.Scan(&one)
+		all = append(all, one)
+		return err
+	})
+	return all, err
+}
+
+// chunks calls take for each part of a blob, in order. The bytes are valid during the
+// call.
+func (c *conn) chunks(ctx context.Context, digest string, take func([]byte)) error {
+	return c.each(ctx, "SELECT content FROM blob_chunks WHERE digest = ? ORDER BY part", []any{digest}, func(rows *sql.Rows) error {
+		var chunk sql.RawBytes
+		if err := rows.Scan(&chunk); err != nil {
+			return err
+		}
+		take(chunk)
+		return nil
+	})
+}
+
 // open returns a handle whose connections have the given pragmas. It creates
 // no file.
 func open(file string, pragmas ...string) (*sql.DB, error) {

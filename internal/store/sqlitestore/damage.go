@@ -39,19 +39,15 @@ func (s *Store) lookForDamage(ctx context.Context, o Options) error {
 // quick one of SQLite's is not enough: it would let pass a record that is there
 // and that no look-up finds.
 func (f format) damage(ctx context.Context, c *conn) error {
+	said, err := c.texts(ctx, "PRAGMA integrity_check(5)")
+	if err != nil {
+		return err
+	}
 	var found []error
-	err := c.each(ctx, "PRAGMA integrity_check(5)", nil, func(rows *sql.Rows) error {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return err
-		}
+	for _, s := range said {
 		if s != "ok" {
 			found = append(found, errors.New(s))
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	if len(found) > 0 {
 		return fmt.Errorf("%w: %w", errDamaged, errors.Join(found...))
@@ -136,27 +132,13 @@ func contradictions() []string {
 
 // checkBlobs reads every blob.
 func checkBlobs(ctx context.Context, c *conn) error {
-	var names []string
-	err := c.each(ctx, "SELECT digest FROM blobs", nil, func(rows *sql.Rows) error {
-		var name string
-		err := rows.Scan(&name)
-		names = append(names, name)
-		return err
-	})
+	names, err := c.texts(ctx, "SELECT digest FROM blobs")
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		h := sha256.New()
-		err := c.each(ctx, "SELECT content FROM blob_chunks WHERE digest = ? ORDER BY part", []any{name}, func(rows *sql.Rows) error {
-			var chunk sql.RawBytes
-			if err := rows.Scan(&chunk); err != nil {
-				return err
-			}
-			h.Write(chunk)
-			return nil
-		})
-		if err != nil {
+		if err := c.chunks(ctx, name, func(chunk []byte) { h.Write(chunk) }); err != nil {
 			return err
 		}
 		if hex.EncodeToString(h.Sum(nil)) != name {

@@ -172,19 +172,24 @@ func (f format) create(ctx context.Context, path, file string) error {
 				path, rest, cellway.ErrExists)
 		}
 	}
+	return makeFile(path, file, "create", func(w *os.File) error { return f.fill(ctx, path, w.Name()) })
+}
+
+// makeFile has write write a new file beside file, and then gives it that name.
+func makeFile(path, file, doing string, write func(*os.File) error) error {
 	fresh := file + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fault(path, "create", err)
+		return fault(path, doing, err)
 	}
-	w, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return fault(path, "create", err)
+		return fault(path, doing, err)
 	}
-	defer w.Close()
-	if err := f.fill(ctx, path, fresh); err != nil {
+	defer f.Close()
+	if err := write(f); err != nil {
 		return errors.Join(err, os.Remove(fresh))
 	}
-	return settle(path, w, file)
+	return settle(path, f, file)
 }
 
 // fill writes an empty store into an empty file.
