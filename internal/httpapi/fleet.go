@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -132,30 +133,23 @@ func (q *request) admit() api.DrainRequest {
 	return api.DrainRequest{Admit: *in.Admit, Reason: in.Reason}
 }
 
-func (s *Server) drain(q *request) (*answer, error) {
-	id, in := q.cell(), q.admit()
-	call, wait := q.call(in.Reason), q.waiting()
-	call.At = q.optional()
-	if err := q.done(); err != nil {
-		return nil, err
-	}
-	q.command = []string{"cellway", "drain", string(id), "--to", strconv.Itoa(int(in.Admit)), "--reason", in.Reason}
-	c, change, err := s.service.Drain(q.Context(), call, id, in.Admit)
-	if err != nil {
-		return nil, err
-	}
-	return s.cellChange(q, http.StatusOK, c, change, call, wait), nil
-}
+func (s *Server) drain(q *request) (*answer, error) { return s.readmit(q, "drain", s.service.Drain) }
 
 func (s *Server) undrain(q *request) (*answer, error) {
+	return s.readmit(q, "undrain", s.service.Undrain)
+}
+
+// readmit changes how much of its keys a cell lets through, as the act of that name
+// does.
+func (s *Server) readmit(q *request, name string, act func(context.Context, control.Call, cellway.CellID, uint8) (control.CellStatus, control.Change, error)) (*answer, error) {
 	id, in := q.cell(), q.admit()
 	call, wait := q.call(in.Reason), q.waiting()
 	call.At = q.optional()
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	q.command = []string{"cellway", "undrain", string(id), "--to", strconv.Itoa(int(in.Admit)), "--reason", in.Reason}
-	c, change, err := s.service.Undrain(q.Context(), call, id, in.Admit)
+	q.command = []string{"cellway", name, string(id), "--to", strconv.Itoa(int(in.Admit)), "--reason", in.Reason}
+	c, change, err := act(q.Context(), call, id, in.Admit)
 	if err != nil {
 		return nil, err
 	}
