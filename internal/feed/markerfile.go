@@ -80,7 +80,8 @@ func (n note) end() {
 // when it turned out that it can't be. After stop, nothing changes.
 func (s *Store) change(f func(m *marker)) <-chan struct{} { return s.note(f).kept }
 
-// note is change that tells what is written from what is kept.
+// note is change that tells what is written from what is kept. f is called with s.mu
+// held.
 func (s *Store) note(f func(m *marker)) note {
 	n := newNote()
 	s.mu.Lock()
@@ -106,17 +107,10 @@ func (s *Store) queue(n note) {
 // stop notes that the process ends because it was told to. Whatever happens
 // afterwards is blamed on no map.
 func (s *Store) stop() <-chan struct{} {
-	n := newNote()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		n.end()
-		return n.kept
-	}
-	s.stopped = true
-	s.marker.end()
-	s.queue(n)
-	return n.kept
+	return s.change(func(m *marker) {
+		s.stopped = true
+		m.end()
+	})
 }
 
 // writeMarker writes the marker if somebody waits for it. The half of the file
