@@ -132,14 +132,19 @@ const (
 // whole is how long something takes that is detected and then repaired.
 func (c FleetConfig) whole() float64 { return c.Detect + c.Repair }
 
-// cellLost loses each cell in turn.
-func (r *FleetReport) cellLost(m *Model) {
-	var mean, worst Reach
+// oneCell returns what any one cell reaches: on average, and at worst.
+func (m *Model) oneCell() (mean, worst Reach) {
 	for i := range m.Cells {
 		one := m.share([]int{i})
 		mean.add(one, 1/float64(len(m.Cells)))
 		worst.most(one)
 	}
+	return mean, worst
+}
+
+// cellLost loses each cell in turn.
+func (r *FleetReport) cellLost(m *Model) {
+	mean, worst := m.oneCell()
 	r.Outcomes = append(r.Outcomes,
 		m.outcome("cell", "one stack for all", all, all, Reach{}, r.Config.whole()),
 		m.outcome("cell", "a cell", mean, worst, Reach{}, r.Config.whole()))
@@ -358,12 +363,7 @@ func (r *FleetReport) sharedDependency(m *Model) {
 		one := m.share(groups[g])
 		r.Outcomes = append(r.Outcomes, m.outcome("dependency", g+" ("+m.describe(groups[g])+")", one, one, Reach{}, r.Config.whole()))
 	}
-	var mean, worst Reach
-	for i := range m.Cells {
-		one := m.share([]int{i})
-		mean.add(one, 1/float64(len(m.Cells)))
-		worst.most(one)
-	}
+	mean, worst := m.oneCell()
 	r.Outcomes = append(r.Outcomes, m.outcome("dependency", "a cell's own", mean, worst, Reach{}, r.Config.whole()))
 }
 
@@ -417,12 +417,7 @@ func (r *FleetReport) badMap(ctx context.Context, m *Model, trials int, g *gauge
 // retryStorm plays a short outage of one cell, and of one stack for all, whose
 // callers retry.
 func (r *FleetReport) retryStorm(m *Model) {
-	var mean, worst Reach
-	for i := range m.Cells {
-		one := m.share([]int{i})
-		mean.add(one, 1/float64(len(m.Cells)))
-		worst.most(one)
-	}
+	mean, worst := m.oneCell()
 	storm := r.Config.Storm
 	storm.Load = r.Config.Utilization
 	for _, budget := range []bool{false, true} {

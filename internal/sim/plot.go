@@ -32,6 +32,13 @@ type Bars struct {
 	Ends func(float64) string
 }
 
+// pair adds two bars of shares, one of each series, for what.
+func (b *Bars) pair(what string, one, other float64) {
+	for i, v := range []float64{one, other} {
+		b.Bars = append(b.Bars, Bar{what + ", " + b.Series[i], v, Share(v), i})
+	}
+}
+
 // Heights of rows, in pixels.
 const (
 	textRow = 17

@@ -41,9 +41,7 @@ func (r *ShuffleReport) overlapSection() Section {
 			in = Number(1 / o.Exact)
 		}
 		s.Rows = append(s.Rows, []string{strconv.Itoa(o.Shared), Share(o.Exact), Share(o.Simulated), Share(o.Error), in})
-		plot.Bars = append(plot.Bars,
-			Bar{fmt.Sprintf("%d shared, exact", o.Shared), o.Exact, Share(o.Exact), 0},
-			Bar{fmt.Sprintf("%d shared, simulated", o.Shared), o.Simulated, Share(o.Simulated), 1})
+		plot.pair(fmt.Sprintf("%d shared", o.Shared), o.Exact, o.Simulated)
 	}
 	s.Plot = plot
 	return s
@@ -134,8 +132,7 @@ func (r *ShuffleReport) squeezeSection() Section {
 	plot := Bars{Title: "Probability of being squeezed out", Series: []string{"hands", "fixed groups"}, Ends: Share}
 	for _, q := range r.Squeeze {
 		s.Rows = append(s.Rows, []string{strconv.Itoa(q.Bad), Share(q.Squeezed), Share(q.Fixed)})
-		plot.Bars = append(plot.Bars, Bar{fmt.Sprintf("%d bad, hands", q.Bad), q.Squeezed, Share(q.Squeezed), 0},
-			Bar{fmt.Sprintf("%d bad, fixed groups", q.Bad), q.Fixed, Share(q.Fixed), 1})
+		plot.pair(fmt.Sprintf("%d bad", q.Bad), q.Squeezed, q.Fixed)
 	}
 	s.Plot = plot
 	return s
@@ -155,8 +152,7 @@ func (r *ShuffleReport) outageSection() Section {
 	plot := Bars{Title: "Probability that somebody has no worker left", Series: []string{"hands", "fixed groups"}, Ends: Share}
 	for _, o := range r.Outage {
 		s.Rows = append(s.Rows, []string{strconv.Itoa(o.Dead), Share(o.Tenant), Share(o.AnyTenant), Share(o.AnyFixed), Number(o.TenantsFixed)})
-		plot.Bars = append(plot.Bars, Bar{fmt.Sprintf("%d dead, hands", o.Dead), o.AnyTenant, Share(o.AnyTenant), 0},
-			Bar{fmt.Sprintf("%d dead, fixed groups", o.Dead), o.AnyFixed, Share(o.AnyFixed), 1})
+		plot.pair(fmt.Sprintf("%d dead", o.Dead), o.AnyTenant, o.AnyFixed)
 	}
 	if len(plot.Bars) > 0 {
 		s.Plot = plot
