@@ -35,8 +35,8 @@ func (l limits) log(log *slog.Logger, s *settings) {
 		"worker_in_flight", l.workerInFlight, "worker_pending", l.workerPending, "connections_to_workers", l.ToServers}
 	switch {
 	case s.WarnLowered(log, all,
-		serving.Limit{Setting: "worker-in-flight", Set: s.workerInFlight, Gets: l.workerInFlight, Deft: defaultWorkerInFlight},
-		serving.Limit{Setting: "worker-pending", Set: s.workerPending, Gets: l.workerPending, Deft: defaultWorkerPending}):
+		serving.Limit{Setting: "worker-in-flight", Set: s.workerInFlight, Gets: l.workerInFlight, Default: defaultWorkerInFlight},
+		serving.Limit{Setting: "worker-pending", Set: s.workerPending, Gets: l.workerPending, Default: defaultWorkerPending}):
 	case s.tenantInFlight == 0 || s.tenantInFlight >= l.workerInFlight:
 		log.Warn("limits: one tenant whose requests hang may fill its whole hand for others; set tenant-in-flight below worker-in-flight",
 			append(all, "tenant_in_flight", s.tenantInFlight)...)

@@ -44,9 +44,9 @@ func (l limits) log(log *slog.Logger, s *settings) {
 		log.Warn("limits: more connections are allowed than there may be descriptors for; raise the limit of descriptors, or lower max-connections and max-in-flight", all...)
 	}
 	if !s.WarnLowered(log, all,
-		serving.Limit{Setting: "cell-in-flight", Set: s.cellInFlight, Gets: l.cellInFlight, Deft: defaultCellInFlight},
-		serving.Limit{Setting: "cell-pending", Set: s.cellPending, Gets: l.cellPending, Deft: defaultCellPending},
-		serving.Limit{Setting: "cell-tunnels", Set: s.cellTunnels, Gets: l.cellTunnels, Deft: defaultCellTunnels}) {
+		serving.Limit{Setting: "cell-in-flight", Set: s.cellInFlight, Gets: l.cellInFlight, Default: defaultCellInFlight},
+		serving.Limit{Setting: "cell-pending", Set: s.cellPending, Gets: l.cellPending, Default: defaultCellPending},
+		serving.Limit{Setting: "cell-tunnels", Set: s.cellTunnels, Gets: l.cellTunnels, Default: defaultCellTunnels}) {
 		log.Info("limits", all...)
 	}
 }
