@@ -162,6 +162,7 @@ func (c *client) collects() bool {
 	if !k.gatherable() {
 		return false
 	}
+	c.expire(notExpired) // it may have come at the last moment
 	c.gather = k.size + int(k.head.Length)
 	k.in.room(c.gather - len(k.in.bytes()))
 	k.in.scanned = 0

@@ -179,6 +179,38 @@ func TestLoopShutdownAnswersWhatComesBehindAnAnswer(t *testing.T) {
 	}
 }
 
+// A request of which a part has come when its connection was to end, as it was idle,
+// is waited for and answered.
+func TestLoopServesWhatHasBegunAsItsConnectionWasToEnd(t *testing.T) {
+	const whole = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
+	for _, first := range []int{1, 20, len(whole) - 4, len(whole) - 2} {
+		f := newLoopRig(t, 1, Config{}, nil)
+		f.use(f.pathCell(nil))
+		c := f.joined()
+		l := f.s.loops[0]
+		done := make(chan struct{})
+		l.post(func() {
+			defer close(done)
+			for i := range l.slots {
+				if one := l.slots[i].c; one != nil {
+					one.expire(idleExpired)
+					c.send(whole[:first])
+					l.read(one)
+				}
+			}
+		})
+		<-done
+		settled := make(chan struct{})
+		l.post(func() { close(settled) }) // behind what the end has asked for
+		<-settled
+		c.send(whole[first:])
+		if s, b, err := c.answer("POST"); s != 200 || b != "body" || err != nil {
+			t.Errorf("with %d bytes there: %d %q, %v", first, s, b, err)
+		}
+		f.wantNothing()
+	}
+}
+
 // Close breaks off what is under way in loops, and comes back soon.
 func TestLoopCloseEndsAll(t *testing.T) {
 	f := newLoopRig(t, 2, Config{}, nil)
