@@ -59,10 +59,10 @@ var arrows = []arrow{
 	{pkg: "/internal/front", may: list("", "/internal/engine"), never: onThePath},
 	{pkg: "/internal/lines", never: onThePath},
 	{pkg: "/guard", may: list(""), never: onThePath},
-	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/shuffle/hand", "/internal/engine", "/internal/front", "/internal/lines", "/internal/regular", "/internal/workers"), never: onThePath},
+	{pkg: "/gateway", may: list("", "/guard", "/shuffle", "/shuffle/hand", "/internal/engine", "/internal/front", "/internal/lines", "/internal/looks", "/internal/regular", "/internal/workers"), never: onThePath},
 
 	// How maps reach routers, and people reach the control plane.
-	{pkg: "/internal/feed", may: list("", "/api", "/routemap", "/internal/regular"), never: onThePath},
+	{pkg: "/internal/feed", may: list("", "/api", "/routemap", "/internal/looks", "/internal/regular"), never: onThePath},
 	{pkg: "/client", may: list("", "/api", "/routemap", "/shuffle"), never: map[string]string{
 		"/internal": "users import it: it depends on nothing that may change at will",
 	}},
@@ -106,13 +106,14 @@ var arrows = []arrow{
 		"/internal/control": "control planes and routers share it",
 		"/internal/store":   "control planes and routers share it",
 	}},
-	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/front", "/internal/index", "/internal/lines", "/internal/plaintext", "/internal/regular", "/internal/telemetry"), never: map[string]string{
+	{pkg: "/internal/serving", may: list("", "/internal/boot", "/internal/engine", "/internal/front", "/internal/index", "/internal/lines", "/internal/looks", "/internal/plaintext", "/internal/regular", "/internal/telemetry"), never: map[string]string{
 		"/router":           "routers and gateways share it",
 		"/gateway":          "routers and gateways share it",
 		"/internal/control": "it runs with the control plane gone",
 		"database/sql":      "what is in front of requests has no database",
 	}},
 	{pkg: "/internal/serving/servingtest", may: list("/internal/boot", "/internal/telemetry", "/internal/testlog")},
+	{pkg: "/internal/looks", never: noIO},
 	{pkg: "/internal/regular", may: list(""), never: map[string]string{"net/http": "it reads files"}},
 	{pkg: "/internal/plaintext", pure: true, may: list(""), never: noIO},
 	{pkg: "/internal/strictjson", pure: true, never: noIO},
@@ -133,7 +134,7 @@ var arrows = []arrow{
 	{pkg: "/cmd/cellway", may: list("", "/api", "/client", "/routemap", "/router", "/internal/...")},
 	{pkg: "/internal/routerd", may: list("", "/api", "/routemap", "/router", "/internal/feed", "/internal/serving", "/internal/telemetry", "/internal/boot"), never: thinRouter},
 	{pkg: "/cmd/cellway-router", may: list("/internal/routerd"), never: thinRouter},
-	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/regular", "/internal/strictjson"), never: thinRouter},
+	{pkg: "/internal/gatewayd", may: list("", "/gateway", "/shuffle/hand", "/guard", "/internal/feed", "/internal/engine", "/internal/serving", "/internal/telemetry", "/internal/boot", "/internal/looks", "/internal/regular", "/internal/strictjson"), never: thinRouter},
 	{pkg: "/cmd/cellway-gateway", may: list("/internal/gatewayd"), never: thinRouter},
 	{pkg: "/cmd/cellway-control", may: list("", "/api", "/routemap", "/placement", "/internal/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",

@@ -68,10 +68,10 @@ func (f *File) Run(ctx context.Context) error {
 			continue // perhaps it is being written just now
 		}
 		now := f.Current()
-		if err != nil && f.failed(err) {
+		switch news := f.look.Note(err); {
+		case err != nil && news:
 			f.cfg.Log.ErrorContext(ctx, "keeping the last good list of workers", slog.Any("error", err))
-		}
-		if err == nil && (f.looked() || now != before) {
+		case err == nil && (news || now != before):
 			f.cfg.Log.InfoContext(ctx, "list of workers in use", slog.String("version", now.Version()))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cellway/cellway/internal/engine"
 	"github.com/cellway/cellway/internal/front"
 	"github.com/cellway/cellway/internal/lines"
+	"github.com/cellway/cellway/internal/looks"
 	"github.com/cellway/cellway/shuffle"
 	"github.com/cellway/cellway/shuffle/hand"
 )
@@ -42,7 +43,7 @@ type Gateway struct {
 	strangers strangers
 
 	mu      sync.Mutex // held by take
-	refused failure    // of the list that the source has, but no dealer
+	refused looks.Last // of the list that the source has, but no dealer
 }
 
 // A tenant is what a gateway knows of one.
@@ -159,14 +160,10 @@ const listAgain = 5 * time.Second
 // takeUp takes a list into use, or says that it can't be.
 func (gw *Gateway) takeUp(w *Workers) bool {
 	err := gw.take(w)
-	if err == nil {
-		gw.refused.looked()
-		return true
-	}
-	if gw.refused.failed(err) {
+	if news := gw.refused.Note(err); err != nil && news {
 		gw.log.Error("list of workers not in use", "error", err)
 	}
-	return false
+	return err == nil
 }
 
 // Ready reports, as a [cellway.ErrNotReady], that the gateway has no list of
@@ -174,7 +171,7 @@ func (gw *Gateway) takeUp(w *Workers) bool {
 // that went away because they are ill would only make it worse.
 func (gw *Gateway) Ready() error {
 	if gw.state.Load() == nil {
-		if _, err := gw.refused.Failure(); err != nil {
+		if err := gw.refused.Err(); err != nil {
 			return fmt.Errorf("no list of workers is in use: %w: %w", err, cellway.ErrNotReady)
 		}
 		return fmt.Errorf("there is no list of workers: %w", cellway.ErrNotReady)

@@ -72,7 +72,7 @@ func (p *poll) turn(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		if p.failed(err) {
+		if p.look.Note(err) {
 			what := "keeping the last good list of workers"
 			if p.Current() == nil {
 				what = "no list of workers yet, and not ready before one comes"
@@ -80,7 +80,7 @@ func (p *poll) turn(ctx context.Context) {
 			p.log.ErrorContext(ctx, what, slog.Any("error", err))
 		}
 		return
-	case p.looked():
+	case p.look.Note(nil):
 		p.log.InfoContext(ctx, "list of workers to be had again")
 	}
 	if w == nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/cellway/cellway/internal/looks"
 )
 
 // A Source has the list of a cell's workers. Its methods may be called at any time
@@ -29,8 +31,11 @@ type kept struct {
 	workers *Workers
 	changed chan struct{} // nil: nobody has asked
 
-	failure // of looks for a list
+	look looks.Last // for a list
 }
+
+// Failure is [Source].Failure.
+func (k *kept) Failure() (since time.Time, err error) { return k.look.Failure() }
 
 // Current is [Source].Current.
 func (k *kept) Current() *Workers {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/looks"
 	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/routemap"
 )
@@ -30,8 +31,7 @@ type KeyringFile struct {
 	text    []byte     // guarded by reading
 	ring    routemap.Keyring
 
-	mu  sync.Mutex // never held for long
-	err error      // of the last time it was read
+	look looks.Last
 }
 
 // OpenKeyring reads a keyring for the first time. The file must be there and
@@ -74,17 +74,13 @@ func (k *KeyringFile) Keyring() routemap.Keyring {
 	k.reading.Lock()
 	defer k.reading.Unlock()
 	text, ring, err := k.read()
-	k.mu.Lock()
-	before := k.err
-	k.err = err
-	k.mu.Unlock()
-	switch {
+	switch news := k.look.Note(err); {
 	case err != nil:
-		if before == nil || before.Error() != err.Error() {
+		if news {
 			k.log.Error("keyring not read; the keys stay as they were", "error", err)
 		}
 		return k.ring
-	case before != nil:
+	case news:
 		k.log.Info("keyring read again")
 	}
 	if bytes.Equal(text, k.text) {
@@ -97,8 +93,4 @@ func (k *KeyringFile) Keyring() routemap.Keyring {
 
 // Err returns why the file could not be read the last time, or nil. It waits for no
 // disk.
-func (k *KeyringFile) Err() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.err
-}
+func (k *KeyringFile) Err() error { return k.look.Err() }

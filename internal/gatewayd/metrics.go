@@ -83,7 +83,7 @@ func (d *daemon) figures(f *telemetry.Figures) {
 	f.Time("cellway_gateway_list_swapped_timestamp_seconds", st.Swapped)
 	f.Count("cellway_gateway_list_swaps_total", st.Swaps)
 	f.Bool("cellway_gateway_list_failing", st.ListError != nil)
-	f.Bool("cellway_gateway_tenant_limits_failing", d.limits.failing() != nil)
+	f.Bool("cellway_gateway_tenant_limits_failing", d.limits.last.Err() != nil)
 	control, ok := d.source.(*gateway.Control)
 	f.Bool("cellway_gateway_list_older", ok && control.Older())
 	d.requestFigures(f, st)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/gateway"
+	"github.com/cellway/cellway/internal/looks"
 	"github.com/cellway/cellway/internal/regular"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/internal/strictjson"
@@ -44,9 +45,9 @@ type tenantLimits struct {
 	log   *slog.Logger
 	use   func(map[cellway.TenantID]gateway.TenantLimits) error // takes limits into use
 
+	last looks.Last
 	mu   sync.Mutex // guards what follows
 	text []byte     // what is in use
-	err  error      // of the last look
 }
 
 // read reads the file.
@@ -75,16 +76,12 @@ func (l *tenantLimits) load() (all map[cellway.TenantID]gateway.TenantLimits, er
 // look takes the file into use if it has changed, and says so, or why it can't be.
 func (l *tenantLimits) look() {
 	changed, tenants, err := l.again()
-	l.mu.Lock()
-	before := l.err
-	l.err = err
-	l.mu.Unlock()
-	switch {
+	switch news := l.last.Note(err); {
 	case err == nil && changed:
 		l.log.Info("limits of tenants read again", "file", l.path, "tenants", tenants)
-	case err == nil && before != nil:
+	case err == nil && news:
 		l.log.Info("limits of tenants can be read again, and are as they were", "file", l.path)
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	case err != nil && news:
 		l.log.Error("limits of tenants not read; they stay as they were", "setting", "tenant-limits", "error", err)
 	}
 }
@@ -105,13 +102,6 @@ func (l *tenantLimits) again() (changed bool, tenants int, err error) {
 	}
 	l.text = text
 	return true, len(all), nil
-}
-
-// failing returns why the file could not be taken into use the last time, or nil.
-func (l *tenantLimits) failing() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
 }
 
 // Watch looks at the file until ctx ends: now and then, and whenever hup says so.

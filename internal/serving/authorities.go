@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/looks"
 	"github.com/cellway/cellway/internal/regular"
 )
 
@@ -21,9 +22,9 @@ type Authorities struct {
 	log           *slog.Logger
 	now           atomic.Pointer[x509.CertPool] // nil for the system's
 
-	mu  sync.Mutex // guards what follows
-	pem []byte     // what is in use
-	err error      // of the last time the file was read
+	look looks.Last
+	mu   sync.Mutex // guards what follows
+	pem  []byte     // what is in use
 }
 
 // LoadAuthorities reads certificate authorities; an empty path means the
@@ -69,14 +70,10 @@ func (a *Authorities) Reload(must bool) {
 		return
 	}
 	changed, err := a.load(must)
-	a.mu.Lock()
-	before := a.err
-	a.err = err
-	a.mu.Unlock()
-	switch {
+	switch news := a.look.Note(err); {
 	case err == nil && changed:
 		a.log.Info("authorities read again; connections that are open stay", "setting", a.setting, "file", a.path)
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	case err != nil && news:
 		a.log.Error("authorities not read; they stay as they were", "setting", a.setting, "error", err)
 	}
 }
@@ -88,11 +85,7 @@ func (a *Authorities) Setting() string { return a.setting }
 func (a *Authorities) Named() bool { return a.path != "" }
 
 // Failing reports whether the file could not be read the last time.
-func (a *Authorities) Failing() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.err != nil
-}
+func (a *Authorities) Failing() bool { return a.look.Err() != nil }
 
 // Watch reloads until ctx ends: now and then, and whenever hup says so.
 func (a *Authorities) Watch(ctx context.Context, hup <-chan struct{}) error {

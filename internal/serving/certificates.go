@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellway/cellway/internal/looks"
 	"github.com/cellway/cellway/internal/regular"
 )
 
@@ -26,9 +27,9 @@ type Certificates struct {
 	log     *slog.Logger
 	now     atomic.Pointer[[]tls.Certificate]
 
+	look  looks.Last
 	mu    sync.Mutex // guards what follows
 	stats []fs.FileInfo
-	err   error // of the last time they were read
 }
 
 // LoadCertificates reads certificates for the first time, each with the key of
@@ -94,7 +95,7 @@ func (c *Certificates) Reload(must bool) {
 	stats, err := c.stat()
 	if err == nil && !must {
 		c.mu.Lock()
-		same := c.err == nil && len(stats) == len(c.stats)
+		same := !c.Failing() && len(stats) == len(c.stats)
 		for i := range stats {
 			same = same && os.SameFile(stats[i], c.stats[i]) && stats[i].Size() == c.stats[i].Size() && stats[i].ModTime().Equal(c.stats[i].ModTime())
 		}
@@ -106,24 +107,16 @@ func (c *Certificates) Reload(must bool) {
 	if err == nil {
 		err = c.load()
 	}
-	c.mu.Lock()
-	before := c.err
-	c.err = err
-	c.mu.Unlock()
-	switch {
+	switch news := c.look.Note(err); {
 	case err == nil:
 		c.log.Info("certificates read again", "setting", c.setting, "count", len(c.files))
-	case before == nil || before.Error() != err.Error():
+	case news:
 		c.log.Error("certificates not read; they stay as they were", "setting", c.setting, "error", err)
 	}
 }
 
 // Failing reports whether the files could not be read the last time.
-func (c *Certificates) Failing() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err != nil
-}
+func (c *Certificates) Failing() bool { return c.look.Err() != nil }
 
 // Watch reloads until ctx ends: when a file changed, and whenever hup says so.
 func (c *Certificates) Watch(ctx context.Context, hup <-chan struct{}) error {
