@@ -90,7 +90,7 @@ var arrows = []arrow{
 	{pkg: "/internal/control", may: list("", "/routemap", "/internal/plaintext", "/internal/regular", "/internal/workers", "/placement", "/shuffle", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/runner", may: list("", "/internal/control", "/internal/store", "/internal/move", "/internal/rollout"), never: seesNoStore},
 	{pkg: "/internal/pgmover", may: list("", "/internal/move")},
-	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/control", "/internal/index", "/internal/plaintext", "/internal/shell", "/internal/strictjson", "/internal/workers"), never: speaksNoSQL},
+	{pkg: "/internal/httpapi", may: list("", "/api", "/routemap", "/internal/boot", "/internal/control", "/internal/index", "/internal/plaintext", "/internal/shell", "/internal/strictjson", "/internal/workers"), never: speaksNoSQL},
 	{pkg: "/internal/controld", may: list("", "/api", "/routemap", "/internal/control", "/internal/httpapi", "/internal/console", "/internal/boot", "/internal/index", "/internal/lines", "/internal/regular", "/internal/telemetry", "/internal/store/..."), never: map[string]string{
 		"/router":        "a control plane that fails takes no request with it",
 		"/internal/demo": "the demo is no part of a real control plane",

@@ -95,7 +95,7 @@ func decode(raw []byte, out any) error {
 	}
 	err := json.Unmarshal(whole, out)
 	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return strange(fmt.Sprintf("%s as %s", odd.Value, odd.Field))
+		return strange(fmt.Sprintf("another kind of %s", odd.Field))
 	}
 	return err
 }

@@ -39,8 +39,8 @@ func ParseContent(text []byte) (Content, error) {
 		at := dec.InputOffset()
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			at = e.Offset
-			if err = fmt.Errorf("no map is a JSON %s", e.Value); e.Field != "" {
-				err = fmt.Errorf("field %q takes no %s", e.Field, e.Value)
+			if err = fmt.Errorf("no map is %s", inWords(e.Value)); e.Field != "" {
+				err = fmt.Errorf("field %q can't be %s", e.Field, inWords(e.Value))
 			}
 		}
 		// The decoder reads a whole value before it looks at its fields, and
@@ -110,10 +110,27 @@ func (c *fieldCheck) value(of string, depth int) error {
 }
 
 func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it ends too early: something is not closed")
 	}
 	return err
+}
+
+// inWords says what package json calls so.
+func inWords(value string) string {
+	switch value {
+	case "string":
+		return "a text"
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	case "number":
+		return "a number"
+	}
+	return "the " + value // "number 1.5"
 }
 
 // Format writes c in JSON with a record on each line, so that two maps can be

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -47,10 +46,8 @@ func readContexts() (c contexts, err error) {
 	if err != nil {
 		return c, fmt.Errorf("contexts: %w", err)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, fmt.Errorf("contexts in %s: %w: %w", file, err, cellway.ErrInvalid)
+	if c, err = parseContexts(text); err != nil {
+		return contexts{}, fmt.Errorf("contexts in %s: %w: %w", file, err, cellway.ErrInvalid)
 	}
 	if _, ok := c.Contexts[c.Current]; c.Current != "" && !ok {
 		return c, fmt.Errorf("contexts in %s: the current one, %q, is not among them: %w", file, c.Current, cellway.ErrInvalid)

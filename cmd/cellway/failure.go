@@ -151,7 +151,7 @@ func about(err error, commands map[string]string, text string) []string {
 	if !ok || strings.Contains(refused.Detail, "; ") {
 		return nil
 	}
-	kind, rest, _ := strings.Cut(refused.Detail, " ")
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(refused.Detail, "there is no "), " ")
 	command := commands[strings.TrimSuffix(kind, ":")]
 	if command == "" {
 		return nil

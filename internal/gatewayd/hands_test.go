@@ -88,16 +88,16 @@ func TestHandsOfADesignAreDealtAndShown(t *testing.T) {
 func TestErrorsOfFilesSpeakOfTheFiles(t *testing.T) {
 	c := newCell(t, 2, 1)
 	for text, want := range map[string]string{
-		`{"size": "2", "workers": []}`:               `line 1: "size": a text does not belong there, but a whole number`,
-		"{\"size\": 1,\n\"workers\": {\"id\": 1}}":   `line 2: "workers": an object does not belong there, but a list in brackets`,
-		`{"size": 1, "workers": [{"weight": true}]}`: `line 1: "workers.weight": true or false does not belong there, but a whole number`,
-		`{"size": 1, "wrokers": []}`:                 `unknown field "wrokers"; is it misspelt?`,
+		`{"size": "2", "workers": []}`:               `line 1: field "size" must be a whole number, not a text`,
+		"{\"size\": 1,\n\"workers\": {\"id\": 1}}":   `line 2: field "workers" must be a list in brackets, not an object`,
+		`{"size": 1, "workers": [{"weight": true}]}`: `line 1: field "workers[0].weight" must be a whole number, not true`,
+		`{"size": 1, "wrokers": []}`:                 `unknown field "wrokers"; known are `,
 	} {
 		c.write("bad.json", text)
 		wantCheck(t, c.args("--workers-file", c.path("bad.json"), "--check"), want)
 	}
 	c.write("limits.json", "{\"acme\": {\"rate\": 5},\n \"globex\": {\"rate\": \"5\"}}")
-	wantCheck(t, c.args("--tenant-limits", c.path("limits.json"), "--check"), `line 2: "rate": a text does not belong there, but a number`)
+	wantCheck(t, c.args("--tenant-limits", c.path("limits.json"), "--check"), `line 2: field "globex.rate" must be a number, not a text`)
 }
 
 // wantCheck has a gateway that is started so refuse that with an error that says so.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
+	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/control"
 	"github.com/cellway/cellway/internal/plaintext"
 	"github.com/cellway/cellway/internal/shell"
@@ -68,7 +69,7 @@ func problem(err error) (p api.Problem, fault bool) {
 		if !errors.Is(err, row.err) {
 			continue
 		}
-		p = api.Problem{Code: row.code, Title: row.title, Status: row.status, Detail: err.Error()}
+		p = api.Problem{Code: row.code, Title: row.title, Status: row.status, Detail: boot.PlainText(err.Error())}
 		if gate, ok := errors.AsType[*control.GateError](err); ok {
 			p.Causes, p.Counts, p.Digest = causes(gate.Causes), counts(gate.Counts), gate.Digest.String()
 		}

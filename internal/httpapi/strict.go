@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/cellway/cellway/internal/strictjson"
@@ -34,19 +32,8 @@ func decodeBody(text []byte, v any, newer bool) error {
 		return errors.New("it is null")
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
-	if !newer {
-		dec.DisallowUnknownFields()
-	}
 	if err := dec.Decode(v); err != nil {
-		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			if field := strictjson.Field(e); field != "" {
-				return fmt.Errorf("field %q takes no %s", field, e.Value)
-			}
-			return strictjson.Say(err)
-		}
-		if text, ok := strings.CutPrefix(err.Error(), "json: "); ok {
-			return errors.New(text)
-		}
+		_, err := strictjson.Explain(text, v, err)
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {

@@ -2,10 +2,14 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/api"
@@ -28,11 +32,11 @@ func TestBodiesThatTwoReadersWouldReadDifferentlyAreRefused(t *testing.T) {
 		"in a list, twice":   {"POST", "/v1/routers/r1", `{"fleet":"shop","cells":[{"cell":"cell-001","tenants":[{"tenant":"a","tenant":"b"}]}]}`, `field "tenant" stands twice`},
 		"less than nothing":  {"POST", "/v1/routers/r1", `{"fleet":"shop","cells":[{"cell":"cell-001","requests":-1}]}`, "below 0"},
 		"no time at all":     {"POST", "/v1/routers/r1", `{"fleet":"shop","interval_ms":-5}`, "below 0"},
-		"a number too large": {"POST", "/v1/cells/cell-001/drain", `{"admit":300}`, `field "admit" takes no number 300`},
-		"a text for a size":  {"PUT", "/v1/cells/cell-001/workers", `{"size":"2"}`, `field "size" takes no string`},
-		"a text for weight":  {"PUT", "/v1/cells/cell-001/workers", `{"size":2,"workers":[{"id":"w1","weight":"1"}]}`, `field "workers.weight" takes no string`},
-		"a huge number":      {"PUT", "/v1/tenants/beta", `{"weights":{"rps":1e999}}`, `takes no number 1e999`},
-		"no number":          {"PUT", "/v1/tenants/beta", `{"weights":{"rps":NaN}}`, `invalid character 'N'`},
+		"a number too large": {"POST", "/v1/cells/cell-001/drain", `{"admit":300}`, `field "admit": the number 300 is too large`},
+		"a text for a size":  {"PUT", "/v1/cells/cell-001/workers", `{"size":"2"}`, `field "size" must be a whole number, not a text`},
+		"a text for weight":  {"PUT", "/v1/cells/cell-001/workers", `{"size":2,"workers":[{"id":"w1","weight":"1"}]}`, `field "workers[0].weight" must be a whole number, not a text`},
+		"a huge number":      {"PUT", "/v1/tenants/beta", `{"weights":{"rps":1e999}}`, `field "weights.rps": the number 1e999 is too large`},
+		"no number":          {"PUT", "/v1/tenants/beta", `{"weights":{"rps":NaN}}`, `'N' can't stand there: a value belongs there`},
 		"no UTF-8":           {"PUT", "/v1/tenants/beta", "{\"tier\":\"\xff\"}", "not UTF-8"},
 		"null":               {"PUT", "/v1/tenants/beta", "null", "body: it is null"},
 		"half a character":   {"PUT", "/v1/tenants/beta", `{"tier":"\ud800"}`, "holds what is no text"},
@@ -48,8 +52,8 @@ func TestBodiesThatTwoReadersWouldReadDifferentlyAreRefused(t *testing.T) {
 			}
 			rec := askRaw(t, s, tt.method, tt.path, tt.body, headers...)
 			var problem api.Problem
-			if err := json.Unmarshal(rec.Body.Bytes(), &problem); err != nil || rec.Code != 400 || problem.Code != api.CodeInvalid || !strings.Contains(problem.Detail, tt.say) {
-				t.Errorf("%d %s, want 400 that says %q", rec.Code, rec.Body, tt.say)
+			if err := json.Unmarshal(rec.Body.Bytes(), &problem); err != nil || rec.Code != 400 || problem.Code != api.CodeInvalid || !strings.Contains(problem.Detail, tt.say) || strings.HasSuffix(problem.Detail, ": invalid") {
+				t.Errorf("%d %s, want 400 that says %q, and nothing of what its code says", rec.Code, rec.Body, tt.say)
 			}
 		})
 	}
@@ -118,6 +122,78 @@ func TestNamesOfAllBodiesAreKnown(t *testing.T) {
 			t.Errorf("%T as it is written, %s: %v", v, text, err)
 		}
 	}
+}
+
+// Whatever stands where something else belongs, the refusal names the field, and is in
+// words of the API: none of Go's.
+func TestWrongKindsAreToldInWordsOfTheAPI(t *testing.T) {
+	speaksGo := regexp.MustCompile(`json:|\bGo\b|nmarshal|struct|\bu?int\d*\b|float64|\barray\b|\bstring\b|Time\.|2006|EOF|cellway\.|api\.|invalid character|parsing time`)
+	wrong := []string{`5`, `-1`, `1.5`, `1e400`, `99999999999999999999999`, `"\u0000 x"`, `true`, `[1]`, `{"a":{"b":[1]}}`, `[[]]`}
+	bodies := []any{
+		api.FleetSettings{}, api.CellSettings{}, api.DrainRequest{}, api.RetireRequest{}, api.BucketAssignment{}, api.TenantSettings{}, api.TenantCreation{},
+		api.UndeleteRequest{}, api.OverrideSettings{}, api.AliasSettings{}, api.RollbackRequest{}, api.TokenCreation{}, api.RestoreConfirmation{},
+		api.WorkersSettings{}, api.RouterReport{},
+	}
+	n := 0
+	for _, body := range bodies {
+		of := reflect.TypeOf(body)
+		for path, name := range fieldsOf(of, "", 3) {
+			for _, value := range wrong {
+				text := strings.Replace(path, "?", value, 1)
+				err := decodeStrictly([]byte(text), reflect.New(of).Interface())
+				if err == nil {
+					continue // it is right there
+				}
+				n++
+				if speaksGo.MatchString(err.Error()) {
+					t.Errorf("%s %s: %v", of, text, err)
+				}
+				if !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), `unknown field "a"`) {
+					t.Errorf("%s %s: %v does not name %s", of, text, err, name)
+				}
+			}
+		}
+		for _, text := range append(wrong, `{`, `{"a`, `nope`, `{"a":}`) {
+			if err := decodeStrictly([]byte(text), reflect.New(of).Interface()); err == nil || speaksGo.MatchString(err.Error()) {
+				t.Errorf("%s %s: %v", of, text, err)
+			}
+		}
+	}
+	if n < 500 {
+		t.Errorf("only %d were refused", n)
+	}
+}
+
+// fieldsOf returns a body for each field of a type, with ? in its place, and the
+// field's name.
+func fieldsOf(of reflect.Type, around string, depth int) map[string]string {
+	all := map[string]string{}
+	if around == "" {
+		around = "?"
+	}
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		inner := f.Type
+		if name == "" && f.Anonymous {
+			maps.Copy(all, fieldsOf(inner, around, depth))
+			continue
+		}
+		if name == "" || name == "-" {
+			continue
+		}
+		here := strings.Replace(around, "?", fmt.Sprintf("{%q:?}", name), 1)
+		all[here] = name
+		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+			if inner.Kind() == reflect.Slice {
+				here = strings.Replace(here, "?", "[?]", 1)
+			}
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() && depth > 0 {
+			maps.Copy(all, fieldsOf(inner, here, depth-1))
+		}
+	}
+	return all
 }
 
 // A router that is newer than its control plane must stay live, and known.

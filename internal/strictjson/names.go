@@ -5,7 +5,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -88,6 +90,9 @@ func (n *nameCheck) object(t reflect.Type) error {
 			var ok bool
 			of, ok = fields[name]
 			if written := meant(name, fields); !ok && (!n.newer || written != "") {
+				if written == "" {
+					written = known(fields)
+				}
 				return fmt.Errorf("unknown field %q%s", name, written)
 			}
 		}
@@ -115,6 +120,21 @@ func meant(name string, fields map[string]reflect.Type) string {
 		}
 	}
 	return ""
+}
+
+// maxKnown is how many fields are listed to who has given another.
+const maxKnown = 16
+
+// known says which fields there are.
+func known(fields map[string]reflect.Type) string {
+	names := slices.Sorted(maps.Keys(fields))
+	switch n := len(names); {
+	case n == 0:
+		return "; there are none here"
+	case n > maxKnown:
+		return "; is it misspelt?"
+	}
+	return "; known are " + strings.Join(names, ", ")
 }
 
 // fields returns the fields of a struct by their names in JSON.
