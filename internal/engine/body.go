@@ -12,6 +12,7 @@ var errBodyTooLarge = errors.New("the request's body is over the limit")
 // A sentBody is the client's body on its way to the cell, for one attempt.
 type sentBody struct {
 	t      *transfer
+	of     *try
 	src    io.Reader
 	busy   baton // held while reading
 	closed atomic.Bool
@@ -28,6 +29,7 @@ func (t *transfer) newBody() *sentBody {
 		b.src = t.o.Body.view()
 	}
 	t.mu.Lock()
+	b.of = t.try
 	t.bodies = append(t.bodies, b)
 	t.mu.Unlock()
 	return b
@@ -71,7 +73,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	t := b.t
 	t.watch.waitsForClient(true)
 	defer t.watch.waitsForClient(false)
-	if b.closed.Load() {
+	if b.closed.Load() || b.of.unsound.Load() {
 		return 0, errBodyClosed
 	}
 	if t.unwanted() {

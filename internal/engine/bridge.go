@@ -140,19 +140,34 @@ func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*
 	for fresh := 0; ; fresh++ {
 		var used, heard atomic.Bool
 		began := time.Now()
+		trying, end := context.WithCancelCause(ctx) // which its answer needs until ctx ends
+		a := &try{end: end}
 		trace := &httptrace.ClientTrace{
 			GotConn: func(i httptrace.GotConnInfo) {
-				followed(i.Conn, req.Method)
+				if !followed(i.Conn, req.Method) {
+					a.mistrust()
+					return
+				}
 				used.Store(madeBefore(i, began))
 				b.enter(atCell)
 			},
-			GotFirstResponseByte: func() { heard.Store(true) },
-			Got1xxResponse:       b.hint,
+			GotFirstResponseByte: func() { heard.Store(!a.unsound.Load()) },
+			Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+				if a.unsound.Load() {
+					return errStale
+				}
+				return b.hint(code, h)
+			},
 		}
-		resp, err := b.attempt(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+		resp, err := b.attempt(req.WithContext(httptrace.WithClientTrace(trying, trace)))
+		stale := a.unsound.Load()
+		if stale && err == nil {
+			resp.Body.Close()
+			resp, err = nil, errStale
+		}
+		stale = stale || err != nil && used.Load() && !b.once && !heard.Load() && !endsStream(err) && isSafe([]byte(req.Method))
 		switch {
-		case err == nil, b.once, fresh == maxFresh, ctx.Err() != nil, !used.Load(), heard.Load(), endsStream(err),
-			!isSafe([]byte(req.Method)), again != nil && !again.Rewind():
+		case !stale, fresh == maxFresh, ctx.Err() != nil, again != nil && !again.Rewind():
 			b.conclude(req)
 			return resp, err
 		case again != nil:

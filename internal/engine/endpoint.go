@@ -60,8 +60,7 @@ func newEndpoint(p *Pool, name string) (*endpoint, error) {
 	e.plain = e.usual()
 	if e.scheme == "https" {
 		e.grpc = e.plain
-		e.switchable = e.transport(true, false, false)
-		e.switchable.DialTLSContext = frame(e.dialTLS("http/1.1"))
+		e.switchable = e.upgrading()
 	} else {
 		e.switchable = e.plain
 		e.grpc = e.transport(false, false, true)
@@ -81,9 +80,24 @@ func (e *endpoint) usual() *http.Transport {
 	return t
 }
 
-// anew returns what opens a connection for one request, and closes it after that.
-func (e *endpoint) anew() *http.Transport {
-	t := e.usual()
+// upgrading returns connections for upgrades, to an endpoint behind TLS.
+func (e *endpoint) upgrading() *http.Transport {
+	t := e.transport(true, false, false)
+	t.DialTLSContext = frame(e.dialTLS("http/1.1"))
+	return t
+}
+
+// anew returns what opens a connection for one request of that kind, and closes it after
+// that.
+func (e *endpoint) anew(k kind) (t *http.Transport) {
+	switch secure := e.scheme == "https"; {
+	case k == upgrade && secure:
+		t = e.upgrading()
+	case k == grpc && !secure:
+		t = e.transport(false, false, true)
+	default:
+		t = e.usual()
+	}
 	t.DisableKeepAlives = true
 	return t
 }

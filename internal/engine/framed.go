@@ -43,19 +43,22 @@ func inside(c net.Conn) net.Conn {
 }
 
 // followed says that a request of that method is to go over a connection that package
-// http has chosen. If it is not sure that what comes next is the answer to that one,
-// the connection is closed, and package http finds that nothing was sent.
-func followed(c net.Conn, method string) {
+// http has chosen, and reports whether what comes next is sure to be the answer to that
+// one. If it is not, the connection is closed, so that nothing is sent. Package http may
+// have read more than its last answer already, and take that for the next one: it is
+// for the caller to believe nothing that it says of this request.
+func followed(c net.Conn, method string) (sound bool) {
 	f, ok := c.(*framed)
 	if !ok {
-		return
+		return true
 	}
 	f.mu.Lock()
-	sound := !f.surplus && f.ends.begin(method)
+	sound = !f.surplus && f.ends.begin(method)
 	f.mu.Unlock()
 	if !sound {
 		f.Conn.Close()
 	}
+	return sound
 }
 
 // Read reads what belongs to the answer under way. Where more has come, or may, the end of

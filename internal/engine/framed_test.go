@@ -3,14 +3,17 @@ package engine
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/cellway/cellway/internal/memnet"
 )
@@ -235,6 +238,80 @@ func TestUploadsPassBesideAnswersThatCantBeFollowed(t *testing.T) {
 				resp.Body.Close()
 				if resp.StatusCode != 200 || string(got) != "ok" {
 					t.Errorf("%s %s got %d %q", method, path, resp.StatusCode, got)
+				}
+			}
+		})
+	}
+	asking.Wait()
+}
+
+// A sluggish connection is one that takes a moment to say that it is closed.
+type sluggish struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *sluggish) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+func (c *sluggish) Write(p []byte) (int, error) {
+	if c.closed.Load() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return c.Conn.Write(p)
+}
+
+// What package http has read already beyond an answer whose end is not known is no answer
+// to the request that it gives the connection to.
+func TestWhatWasReadBeyondAnAnswerReachesNobody(t *testing.T) {
+	const odd = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2  \r\nok\r\n0\r\n\r\n" // package http reads it
+	const stolen = "HTTP/1.1 103 Early Hints\r\nX-Stolen: yes\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen"
+	n := new(memnet.Net)
+	r := newRig(t, n, Config{})
+	r.pools.cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := n.DialContext(ctx, network, addr)
+		return &sluggish{Conn: c}, err
+	}
+	r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
+		br := bufio.NewReader(c)
+		for {
+			req, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, req.Body)
+			if req.URL.Path == "/odd" {
+				io.WriteString(c, odd+stolen)
+			} else {
+				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(req.URL.Path), req.URL.Path)
+			}
+		}
+	}))
+	client, body := r.client(true), strings.Repeat("x", 100_000)
+	var asking sync.WaitGroup
+	for i := range 32 {
+		asking.Go(func() {
+			for n := range 100 {
+				path, method := fmt.Sprintf("/%d-%d", i, n), "GET"
+				var sent io.Reader
+				switch {
+				case n%3 == 0: // it can't be sent twice
+					method, sent = "POST", io.MultiReader(strings.NewReader(body))
+				case n%2 == 1:
+					path = "/odd"
+				}
+				req, _ := http.NewRequest(method, r.url(path), sent)
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Errorf("%s: %v", path, err)
+					return
+				}
+				got, _ := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if path != "/odd" && (resp.StatusCode != 200 || string(got) != path) {
+					t.Errorf("%s got %d %q; %v", path, resp.StatusCode, got, r.last().Err)
 				}
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -55,11 +56,10 @@ type transfer struct {
 	ctx    context.Context // ends with the client, the watch, the caller, or us
 	cancel context.CancelCauseFunc
 	watch  watch
-	trace  context.Context // ctx with our hooks
-	header http.Header     // what goes to the cell
-	came   time.Time       // when Forward was called
-	began  time.Time       // the first attempt
-	tried  time.Time       // the last attempt
+	header http.Header // what goes to the cell
+	came   time.Time   // when Forward was called
+	began  time.Time   // the first attempt
+	tried  time.Time   // the last attempt
 
 	hasBody  bool
 	expects  bool        // the client waits for a 100
@@ -80,6 +80,7 @@ type transfer struct {
 	secure *tls.Conn // of the last attempt, if it is over TLS
 	reused bool
 	anew   bool // the next attempt is to have a connection of its own
+	try    *try // the last attempt
 	bodies []*sentBody
 
 	interim interims
@@ -205,7 +206,6 @@ func (t *transfer) reach() *http.Response {
 		defer p.breaker.ended(t.o.Tenant)
 	}
 	t.header = t.outHeader()
-	t.trace = httptrace.WithClientTrace(t.ctx, t.hooks())
 	err := errNoEndpoint
 	var tried []*endpoint
 	for fresh := 0; t.rep.Attempts < p.all.cfg.Attempts+maxFresh; {
@@ -248,20 +248,28 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.rep.Endpoint = e.name
 	t.tried = time.Now()
 	e.enter()
+	ctx, end := context.WithCancelCause(t.ctx) // which its answer needs until the transfer ends
+	a := &try{end: end}
 	t.mu.Lock()
-	t.endp, t.conn, t.shared, t.secure, t.reused = e, nil, nil, nil, false
+	t.endp, t.conn, t.shared, t.secure, t.reused, t.try = e, nil, nil, nil, false, a
 	t.mu.Unlock()
 	t.watch.enter(connecting)
 	tr := e.plain
 	switch {
+	case t.anew:
+		tr = e.anew(t.kind)
 	case t.kind == upgrade:
 		tr = e.switchable
 	case t.kind == grpc:
 		tr = e.grpc
-	case t.anew:
-		tr = e.anew()
 	}
-	resp, err := tr.RoundTrip(t.outRequest(e))
+	resp, err := tr.RoundTrip(t.outRequest(httptrace.WithClientTrace(ctx, t.hooks(a)), e))
+	if a.unsound.Load() {
+		if err == nil {
+			resp.Body.Close()
+		}
+		return nil, errStale
+	}
 	if err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -289,7 +297,7 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 }
 
 // outRequest returns the request for e.
-func (t *transfer) outRequest(e *endpoint) *http.Request {
+func (t *transfer) outRequest(ctx context.Context, e *endpoint) *http.Request {
 	in := t.in
 	out := &http.Request{
 		Method: in.Method, Host: in.Host, Header: t.header,
@@ -325,15 +333,18 @@ func (t *transfer) outRequest(e *endpoint) *http.Request {
 			out.GetBody = t.bodyAgain
 		}
 	}
-	return out.WithContext(t.trace)
+	return out.WithContext(ctx)
 }
 
-// hooks returns what http.Transport tells us.
-func (t *transfer) hooks() *httptrace.ClientTrace {
+// hooks returns what http.Transport tells us of a try.
+func (t *transfer) hooks(a *try) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.watch.enter(awaiting)
-			followed(i.Conn, t.in.Method)
+			if !followed(i.Conn, t.in.Method) {
+				a.mistrust()
+				return
+			}
 			c, shared := cellConnOf(i.Conn), (*cellConn)(nil)
 			tc, secure := inside(i.Conn).(*tls.Conn)
 			if secure && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
@@ -353,6 +364,9 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 			}
 		},
 		GotFirstResponseByte: func() {
+			if a.unsound.Load() {
+				return
+			}
 			t.heard.Store(true)
 			t.mu.Lock()
 			defer t.mu.Unlock()
@@ -360,8 +374,13 @@ func (t *transfer) hooks() *httptrace.ClientTrace {
 				t.shared.answered.Store(true)
 			}
 		},
-		Got100Continue: func() { t.asked.Store(true) },
-		Got1xxResponse: t.forwardInterim,
+		Got100Continue: func() { t.asked.Store(!a.unsound.Load()) },
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			if a.unsound.Load() {
+				return errStale
+			}
+			return t.forwardInterim(code, h)
+		},
 	}
 }
 
@@ -384,6 +403,8 @@ func (t *transfer) foundClosed(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case err == errStale:
+		return true
 	case !t.reused:
 		return false
 	case t.conn != nil:
