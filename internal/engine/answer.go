@@ -30,6 +30,9 @@ func (t *transfer) take(resp *http.Response) {
 	case resp.StatusCode < 200 || resp.StatusCode > 999:
 		t.fail(cellway.CellProtocol, 502, fmt.Errorf("status %d: %w", resp.StatusCode, errStatus))
 		return
+	case unclearLength(resp):
+		t.fail(cellway.CellProtocol, 502, errLength)
+		return
 	}
 	if t.o.Edit != nil && t.o.Edit.InspectAnswer(resp.StatusCode, HTTPHeader(resp.Header)) {
 		t.silence()
@@ -45,6 +48,18 @@ func (t *transfer) take(resp *http.Response) {
 	if t.sendBody(resp) {
 		t.sendTrailers(resp)
 	}
+}
+
+// unclearLength reports whether an answer over HTTP/2 announces a length that can be read
+// in two ways, or in none. Package http refuses such a one over HTTP/1, and hands it on
+// over HTTP/2, where it has no need for it; a client over HTTP/1 has.
+func unclearLength(resp *http.Response) bool {
+	return resp.ProtoMajor == 2 && resp.ContentLength < 0 && len(resp.Header["Content-Length"]) > 0
+}
+
+// bodyless reports whether an answer has no body, whatever length it announces.
+func bodyless(method string, status int) bool {
+	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
 }
 
 // discard reads a short body to its end, so that its connection can be used
@@ -64,6 +79,9 @@ func (t *transfer) sendHead(resp *http.Response) {
 	t.silence()
 	h := t.w.Header()
 	t.answerHeader(h, resp.Header)
+	if resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified {
+		delete(h, "Content-Length") // clients of HTTP/2 would wait for what it announces
+	}
 	if resp.StatusCode == http.StatusUpgradeRequired && t.in.ProtoMajor == 1 && len(resp.Header["Upgrade"]) > 0 {
 		h["Upgrade"] = resp.Header["Upgrade"] // a 426 must say to what
 		h["Connection"] = []string{"Upgrade"}
@@ -104,7 +122,7 @@ func (t *transfer) isTrailer(name string) bool {
 // What was read is flushed at once, unless it is the end: nobody knows when
 // the cell will send more.
 func (t *transfer) sendBody(resp *http.Response) bool {
-	if resp.Body == http.NoBody {
+	if resp.Body == http.NoBody || bodyless(t.in.Method, resp.StatusCode) {
 		return true
 	}
 	length := resp.ContentLength

@@ -15,9 +15,12 @@ func (b *bridge) writeHint(h hint) error {
 
 // answer writes the final answer. It returns an error if that is not whole.
 func (b *bridge) answer(method string, resp *http.Response) error {
+	if unclearLength(resp) {
+		return errLength
+	}
 	out := appendBridged(nil, resp.StatusCode, resp.Header)
 	out = append(out, "Connection: close\r\n"...)
-	bodyless := method == http.MethodHead || resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusNoContent
+	bodyless := bodyless(method, resp.StatusCode)
 	chunked := resp.ContentLength < 0 && !bodyless
 	switch {
 	case chunked:

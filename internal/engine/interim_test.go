@@ -112,7 +112,8 @@ func TestSwitchOverHTTP2ReachesNoClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { inner.Close() })
-	go switchOverHTTP2(tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "cell-a")}, NextProtos: []string{"h2"}}))
+	// :status is a literal with the name at 8 of the static table
+	go answerHTTP2(tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "cell-a")}, NextProtos: []string{"h2"}}), "\x08\x03101", "\x88")
 	r.use("https://" + inner.Addr().String())
 	c := r.dial()
 	c.SetDeadline(time.Now().Add(10 * time.Second))
@@ -126,9 +127,9 @@ func TestSwitchOverHTTP2ReachesNoClient(t *testing.T) {
 	}
 }
 
-// switchOverHTTP2 answers the first request of each connection with a 101 and, behind
-// it, a 200, in frames that are written by hand.
-func switchOverHTTP2(l net.Listener) {
+// answerHTTP2 answers each request with these heads, the last of which ends the answer,
+// in frames that are written by hand.
+func answerHTTP2(l net.Listener, heads ...string) {
 	frame := func(kind, flags byte, stream uint32, payload string) string {
 		n := len(payload)
 		return string([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
@@ -154,10 +155,15 @@ func switchOverHTTP2(l net.Listener) {
 				switch {
 				case h[3] == 4 && h[4]&1 == 0:
 					io.WriteString(c, frame(4, 1, 0, ""))
-				case h[3] == 1: // HEADERS; :status is a literal with the name at 8 of the static table
+				case h[3] == 1: // HEADERS
 					stream := uint32(h[5])<<24 | uint32(h[6])<<16 | uint32(h[7])<<8 | uint32(h[8])
-					io.WriteString(c, frame(1, 4, stream, "\x08\x03101"))
-					io.WriteString(c, frame(1, 5, stream, "\x88"))
+					for i, head := range heads {
+						flags := byte(4)
+						if i == len(heads)-1 {
+							flags |= 1
+						}
+						io.WriteString(c, frame(1, flags, stream, head))
+					}
 				}
 			}
 		}()

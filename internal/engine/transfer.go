@@ -26,6 +26,7 @@ var (
 	errInterim    = errors.New("the cell sent too many interim answers")
 	errSwitch     = errors.New("the cell switched protocols unasked")
 	errStatus     = errors.New("the cell's status is none")
+	errLength     = errors.New("the length of the cell's answer can't be read in one way")
 	errDone       = errors.New("the request has ended")
 	errOnce       = errors.New("the connection broke before an answer")
 )
