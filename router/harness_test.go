@@ -143,6 +143,13 @@ func (b *bench) client() *http.Client {
 	return &http.Client{Transport: tr}
 }
 
+// acmes returns a client's request of tenant acme.
+func acmes(path string) *http.Request {
+	r := request("GET", "http://front"+path, "acme")
+	r.RequestURI = "" // which clients do not give
+	return r
+}
+
 // pinned gives tenants entries in cell-001, cell-002 and so on.
 func pinned(tenants ...cellway.Key) func(*routemap.Content) {
 	return func(c *routemap.Content) {

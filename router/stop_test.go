@@ -33,21 +33,13 @@ func TestStopFailsReadinessFirstAndServesOn(t *testing.T) {
 		b := newBench(t, 1, func(c *Config) { c.StopWait = 10 * time.Second })
 		b.serve(1, echo(1))
 		front, client := b.front(), b.client()
-		get := func() (*http.Response, error) {
-			req, err := http.NewRequest("GET", "http://front/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("X-Tenant-Id", "acme")
-			return client.Do(req)
-		}
 		start := time.Now()
 		done := b.stopped(time.Minute, front)
 		if err := b.rt.Ready(); !errors.Is(err, cellway.ErrNotReady) {
 			t.Errorf("Ready = %v", err)
 		}
 		for range 3 {
-			res, err := get()
+			res, err := client.Do(acmes("/"))
 			if err != nil || res.StatusCode != 200 || res.Close {
 				t.Fatalf("while load balancers take notice: %v, %v", res, err)
 			}
@@ -61,7 +53,7 @@ func TestStopFailsReadinessFirstAndServesOn(t *testing.T) {
 		if got := time.Since(start); got < 10*time.Second || got > 11*time.Second {
 			t.Errorf("stopped after %v, want 10 s", got)
 		}
-		if _, err := get(); err == nil {
+		if _, err := client.Do(acmes("/")); err == nil {
 			t.Error("served after Stop")
 		}
 	})
@@ -74,13 +66,7 @@ func TestStopLetsRequestsEndAndClosesTheirConnections(t *testing.T) {
 		front := b.front()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			req, err := http.NewRequest("GET", "http://front/", nil)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			req.Header.Set("X-Tenant-Id", "acme")
-			res, err := b.client().Do(req)
+			res, err := b.client().Do(acmes("/"))
 			if err != nil {
 				t.Error(err)
 				return
@@ -137,13 +123,7 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 		front := b.front()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			req, err := http.NewRequest("GET", "http://front/", nil)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			req.Header.Set("X-Tenant-Id", "acme")
-			res, err := b.client().Do(req)
+			res, err := b.client().Do(acmes("/"))
 			if err != nil {
 				t.Error(err)
 				return
@@ -172,12 +152,7 @@ func TestStopTellsHTTP2ConnectionsToGo(t *testing.T) {
 		tr.Protocols.SetUnencryptedHTTP2(true)
 		defer tr.CloseIdleConnections()
 		get := func() (string, error) {
-			req, err := http.NewRequest("GET", "http://front/", nil)
-			if err != nil {
-				return "", err
-			}
-			req.Header.Set("X-Tenant-Id", "acme")
-			res, err := tr.RoundTrip(req)
+			res, err := tr.RoundTrip(acmes("/"))
 			if err != nil {
 				return "", err
 			}

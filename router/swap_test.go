@@ -97,14 +97,7 @@ func TestSwapEndsStreamsAndWaitingRequestsToo(t *testing.T) {
 			<-r.Context().Done()
 		})
 		b.front()
-		get := func(path string) (*http.Response, error) {
-			req, err := http.NewRequest("GET", "http://front"+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("X-Tenant-Id", "acme")
-			return b.client().Do(req)
-		}
+		get := func(path string) (*http.Response, error) { return b.client().Do(acmes(path)) }
 		stream, err := get("/stream")
 		if err != nil {
 			t.Fatal(err)
