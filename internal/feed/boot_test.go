@@ -49,9 +49,7 @@ func TestStartFromTheDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				b.src.set(b.pub.base())
-				b.start()
+				b := running(t)
 				b.src.set(b.pub.overlay())
 				synctest.Wait()
 				b.end()
@@ -78,9 +76,7 @@ func TestStartFromTheDisk(t *testing.T) {
 
 func TestStartPrefersWhatASourceHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		b.src.set(b.pub.overlay())
 		synctest.Wait()
 		b.end()
@@ -124,9 +120,7 @@ func TestStartPrefersWhatASourceHas(t *testing.T) {
 // tried.
 func TestStartGoesOnToAMapThatTheRouterTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		b.src.set(b.pub.overlay())
 		synctest.Wait()
 		b.end()
@@ -148,9 +142,7 @@ func TestStartGoesOnToAMapThatTheRouterTakes(t *testing.T) {
 // fetches no base again.
 func TestRestartFetchesNoBaseThatIsOnTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		_, before := b.src.asked()
 		b.restart()
 		b.want(1)

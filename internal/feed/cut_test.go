@@ -57,8 +57,7 @@ func TestAnswersThatBreakOff(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						b := newBench(t)
 						p := &plane{src: b.src}
-						h, stop := servePlane(t, p)
-						defer stop()
+						h := servePlane(t, p)
 						b.src.set(b.pub.base())
 						b.start(h)
 						defer b.end()

@@ -33,6 +33,14 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, pub: p, src: newMemSource("source"), keys: &fixedKeys{ring: p.ring()}, sink: &sink{}, disk: newMemDisk()}
 }
 
+// running returns a bench whose feed has its first map.
+func running(t *testing.T) *bench {
+	b := newBench(t)
+	b.src.set(b.pub.base())
+	b.start()
+	return b
+}
+
 // start runs a feed on the bench's parts; sources replaces the bench's own.
 func (b *bench) start(sources ...Source) {
 	b.t.Helper()
@@ -107,9 +115,7 @@ func (b *bench) wantRefused(reason string) Refusal {
 
 func TestNewVersionsComeIntoUseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		b.want(1)
 		begun := time.Now()
@@ -141,9 +147,7 @@ func TestNewVersionsComeIntoUseAtOnce(t *testing.T) {
 // not.
 func TestEverythingIsPulledAgainOnATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		_, before := b.src.asked()
 		b.wait(time.Hour + 6*time.Minute)
@@ -245,9 +249,7 @@ func TestSickAnswersChangeNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				b.src.set(b.pub.base())
-				b.start()
+				b := running(t)
 				defer b.end()
 				b.src.set(b.pub.overlay())
 				synctest.Wait()
@@ -310,9 +312,7 @@ func (p *publisher) shrunk(confirmed bool) routemap.Version {
 // An empty map that was meant is possible: signed, and confirmed by a person.
 func TestAnIntendedEmptyMapIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		b.src.set(b.pub.overlay())
 		synctest.Wait()
@@ -327,9 +327,7 @@ func TestAnIntendedEmptyMapIsAccepted(t *testing.T) {
 
 func TestASilentSourceTakesNoMapAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		b.want(1)
 		b.src.fail(errors.New("connection refused"))
@@ -358,9 +356,7 @@ func TestASilentSourceTakesNoMapAway(t *testing.T) {
 
 func TestPanicOfTheRouterIsARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		b.sink.setFail(func(*routemap.Map) error { panic("index out of range") })
 		b.src.set(b.pub.overlay())
@@ -454,9 +450,7 @@ func TestAStaleSourceTakesNothingBack(t *testing.T) {
 
 func TestRefreshAsksAtMostOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		b.wait(3 * time.Second)
 		before, _ := b.src.asked()

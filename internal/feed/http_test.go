@@ -121,8 +121,8 @@ func (p *plane) asked() (all []string) {
 	return all
 }
 
-// servePlane serves p in a bubble and returns the source that asks it.
-func servePlane(t *testing.T, p *plane) (h *HTTP, stop func()) {
+// servePlane serves p to the end of a bubble and returns the source that asks it.
+func servePlane(t *testing.T, p *plane) *HTTP {
 	t.Helper()
 	var nw memnet.Net
 	srv := &http.Server{Handler: p}
@@ -133,23 +133,23 @@ func servePlane(t *testing.T, p *plane) (h *HTTP, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err = NewHTTP(HTTPConfig{URL: "http://control:7700/", Auth: auth})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h, func() {
+	t.Cleanup(func() {
 		auth.Close()
 		_ = srv.Close()
 		<-done
+	})
+	h, err := NewHTTP(HTTPConfig{URL: "http://control:7700/", Auth: auth})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return h
 }
 
 func TestMapsComeOverHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		p := &plane{src: b.src}
-		h, stop := servePlane(t, p)
-		defer stop()
+		h := servePlane(t, p)
 		b.start(h) // before there is a map
 		defer b.end()
 		if st := b.feed.Status(); len(st.Refused) > 0 || !strings.Contains(st.Sources[0].Error, "has no map") {
@@ -210,8 +210,7 @@ func TestHTTPAnswersThatAreNoMaps(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				p := &plane{src: b.src}
-				h, stop := servePlane(t, p)
-				defer stop()
+				h := servePlane(t, p)
 				b.src.set(b.pub.base())
 				b.start(h)
 				defer b.end()
@@ -316,8 +315,7 @@ func TestALargePartIsEndedBySilenceOnly(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 			}
 		})}
-		h, stop := servePlane(t, p)
-		defer stop()
+		h := servePlane(t, p)
 		part := routemap.Part{Digest: digestOf(body), Size: 100}
 		if b, err := h.Part(t.Context(), part); err != nil || len(b) != 100 {
 			t.Errorf("after 100 s: %d bytes, %v", len(b), err)

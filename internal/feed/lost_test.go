@@ -123,9 +123,7 @@ func TestWhatIsLostIsWrittenWithoutASave(t *testing.T) {
 	for how, lose := range losses() {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				b.src.set(b.pub.base())
-				b.start()
+				b := running(t)
 				store := b.feed.store
 				id := store.RouterID()
 				addresses := map[string][]netip.Addr{"db.internal": {netip.MustParseAddr("10.0.0.1")}}

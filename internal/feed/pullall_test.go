@@ -18,9 +18,7 @@ func TestAFailingPullOfEverythingStopsNoNewerMap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				b.src.set(b.pub.base())
-				b.start()
+				b := running(t)
 				defer b.end()
 				base := b.pub.last.Base().Digest()
 				b.src.do(func() { spoil(b, base) })
@@ -48,9 +46,7 @@ func TestAFailingPullOfEverythingStopsNoNewerMap(t *testing.T) {
 // A source that can't give everything is not asked in a hot loop.
 func TestAFailingPullOfEverythingBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		b.src.do(func() { delete(b.src.parts, b.pub.last.Base().Digest()) })
 		b.wait(12 * time.Minute)
@@ -74,9 +70,7 @@ func TestAFailingPullOfEverythingBacksOff(t *testing.T) {
 // can't be got: whoever knows of it must have it asked for again.
 func TestAVersionThatCouldNotBePulledIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		before := b.pub.version
 		v := b.pub.overlay()

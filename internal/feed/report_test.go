@@ -34,8 +34,7 @@ func TestRouterReportsWhatItServesAndRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		p := &plane{src: b.src, lease: api.Lease{LeaseMS: 30000}}
-		h, stop := servePlane(t, p)
-		defer stop()
+		h := servePlane(t, p)
 		b.src.set(b.pub.base())
 		b.start(h)
 		defer b.end()
@@ -74,10 +73,8 @@ func TestReportsAreNotLost(t *testing.T) {
 		b := newBench(t)
 		b.src.set(b.pub.base())
 		p1, p2 := &plane{src: b.src, refuse: 503}, &plane{src: b.src, refuse: 503}
-		h1, stop1 := servePlane(t, p1)
-		defer stop1()
-		h2, stop2 := servePlane(t, p2)
-		defer stop2()
+		h1 := servePlane(t, p1)
+		h2 := servePlane(t, p2)
 		b.start()
 		defer b.end()
 		var calls atomic.Int64
@@ -116,8 +113,7 @@ func TestASwapIsReportedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		p := &plane{src: b.src}
-		h, stop := servePlane(t, p)
-		defer stop()
+		h := servePlane(t, p)
 		b.src.set(b.pub.base())
 		b.start()
 		defer b.end()
@@ -145,8 +141,7 @@ func TestTheLastReportSaysThatTheRouterGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		p := &plane{src: b.src}
-		h, stop := servePlane(t, p)
-		defer stop()
+		h := servePlane(t, p)
 		b.start()
 		defer b.end()
 		leaving := func() (all []bool) {
@@ -182,13 +177,10 @@ func TestTheLastReportSaysThatTheRouterGoes(t *testing.T) {
 // The answer to a report may tell of a newer map.
 func TestALeaseTellsOfANewerMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		p := &plane{src: b.src, lease: api.Lease{Version: cellway.NewVersion(1, 99)}}
-		h, stop := servePlane(t, p)
-		defer stop()
+		h := servePlane(t, p)
 		before, _ := b.src.asked()
 		_, end := b.startReporter(nil, h)
 		defer end()
@@ -208,11 +200,9 @@ func TestAHungControlPlaneHoldsNoReportUpForLong(t *testing.T) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 		})}
-		h1, stop1 := servePlane(t, hung)
-		defer stop1()
+		h1 := servePlane(t, hung)
 		good := &plane{}
-		h2, stop2 := servePlane(t, good)
-		defer stop2()
+		h2 := servePlane(t, good)
 		_, end := b.startReporter(nil, h1, h2)
 		defer end()
 		b.wait(7 * time.Second)

@@ -27,9 +27,7 @@ func (b *bench) startCrashing(n int, version uint32) {
 // goodThenBad has version 1 in use long enough, and version 2 with a new base
 // at the source.
 func goodThenBad(t *testing.T) *bench {
-	b := newBench(t)
-	b.src.set(b.pub.base())
-	b.start()
+	b := running(t)
 	b.wait(time.Minute)
 	b.end()
 	b.sink = &sink{}
@@ -179,9 +177,7 @@ func TestAFixedMapIsUsedAtOnce(t *testing.T) {
 // A bad overlay over a base that has lived: only the overlay is passed over.
 func TestABadOverlayCostsNoBase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		b.wait(time.Minute)
 		b.src.set(b.pub.overlay())
 		b.wait(5 * time.Second)
@@ -391,9 +387,7 @@ func TestWhatASwapWaitsForOfTheDisk(t *testing.T) {
 // passed over after three times.
 func TestAnOverlayThatKillsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		b.wait(time.Minute)
 		b.src.set(b.pub.overlay())
 		b.wait(time.Second)
@@ -488,9 +482,7 @@ func TestManyChangesAreWrittenOnce(t *testing.T) {
 // What comes into use while the feed ends is on the disk in the end.
 func TestTheLastMapIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		b.wait(2 * time.Second)
 		taking := make(chan struct{})
 		b.sink.setFail(func(*routemap.Map) error { <-taking; return nil })
@@ -567,9 +559,7 @@ func TestAFullDiskIsWrittenToAgain(t *testing.T) {
 
 func TestWhatIsOnTheDiskIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		b.src.set(b.pub.overlay())
 		b.wait(time.Second)
 		var got []uint32

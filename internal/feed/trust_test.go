@@ -237,9 +237,7 @@ func TestKeyringFileIsReadAgain(t *testing.T) {
 // must not keep the router from hearing of true maps below it.
 func TestAVersionThatNobodySignedHidesNoTrueMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.src.set(b.pub.base())
-		b.start()
+		b := running(t)
 		defer b.end()
 		b.want(1)
 		far := newPublisher(t) // a stranger
