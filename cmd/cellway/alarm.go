@@ -71,7 +71,7 @@ func (a *app) alarmsCommand() *cobra.Command {
 			}
 			now := time.Now()
 			t := newTable("alarm", "subject", "since", "message", "mend")
-			t.prose = true
+			t.prose, t.below = true, []string{"mend", "message"}
 			all, err := client.All(cl.Alarms(cmd.Context()))
 			if err != nil {
 				return err

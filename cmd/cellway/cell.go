@@ -71,7 +71,7 @@ func (a *app) cellList() *cobra.Command {
 				return reportedCells(routers)
 			})
 			t := newTable("cell", "state", "admit", "tenants", "buckets", "failed requests", "5xx", "breaker", "mismatches", "guard", "region", "endpoints", "title")
-			t.tint = tintState(1, 2)
+			t.tint, t.below = tintState(1, 2), []string{"title", "endpoints", "region", "guard"}
 			return showList(a, cells, "no cell yet; register one with cellway cell add CELL --endpoint URL --state active", t, func(c api.Cell) []string {
 				r := reported()[c.ID]
 				return []string{string(c.ID), c.State.String(), fmt.Sprintf("%d %%", c.Admit), strconv.Itoa(c.Tenants), strconv.Itoa(c.Buckets), r.health(), unlessZero(r.Status5xx), r.breaker(), unlessZero(r.Mismatches),

@@ -108,13 +108,14 @@ func (a *app) contextCommand() *cobra.Command {
 					fmt.Fprintln(a.err, a.own("no context yet; make one with cellway context set"))
 					return
 				}
-				t := newTable("current", "context", "url", "token file", "client certificate")
+				t := newTable("current", "context", "url", "token file", "client certificate", "authorities")
+				t.below = []string{"authorities", "client certificate", "token file", "url"}
 				for _, name := range sortedKeys(all.Contexts) {
 					k, mark := all.Contexts[name], ""
 					if name == all.Current {
 						mark = "*"
 					}
-					t.row(mark, name, k.URL, k.TokenFile, k.CertFile)
+					t.row(mark, name, k.URL, k.TokenFile, k.CertFile, k.CAFile)
 				}
 				a.print(t)
 			})

@@ -88,7 +88,9 @@ func (a *app) journalTable(full bool) *table {
 	if full {
 		head = append(head, "before", "after")
 	}
-	return newTable(head...)
+	t := newTable(head...)
+	t.below = []string{"after", "before", "reason"}
+	return t
 }
 
 func (a *app) journalRow(full bool) func(api.JournalEntry) []string {

@@ -34,6 +34,7 @@ func (a *app) overrideList() *cobra.Command {
 				return err
 			}
 			t := newTable("key", "kind", "cell", "by", "review by", "reason")
+			t.below = []string{"reason", "by"}
 			t.tint = func(row []string, i int) string {
 				if i == 4 && strings.HasSuffix(row[i], overdue) {
 					return "31"

@@ -42,7 +42,7 @@ func (a *app) routerList() *cobra.Command {
 			}
 			now := time.Now()
 			t := newTable("router", "state", "map", "seen", "refused", "heard of", "up since", "build", "listen")
-			t.wide = []string{"up since", "listen"}
+			t.wide, t.below = []string{"up since", "listen"}, []string{"build", "refused"}
 			t.tint = func(row []string, i int) string {
 				switch {
 				case i == 1 && (row[i] == "silent" || row[i] == "refuses"):

@@ -17,6 +17,7 @@ type table struct {
 	tint   func(row []string, column int) string // ANSI code, "" for none
 	wide   []string                              // headings that only a wide look has
 	raised bool                                  // where it is narrow, the first column goes above the others
+	below  []string                              // headings whose columns go below the others where not all have room beside each other, the first of them first
 	prose  bool                                  // sentences: not endless in a pipe either
 }
 
@@ -26,6 +27,9 @@ type look struct {
 	wide    bool // all columns, each row in one line
 	width   int  // of the terminal; 0: without end
 }
+
+// bold is text as headings are.
+func (l look) bold(text string) string { return l.ink("1", text) }
 
 func newTable(head ...string) *table { return &table{head: head} }
 
@@ -44,9 +48,10 @@ func shown(cells []string) []string {
 type layout struct {
 	keep   []bool
 	width  []int
-	last   int  // column
-	raised bool // the first column is above the others
-	list   bool // there are too few columns: each row is a list of its cells
+	last   int   // column
+	raised bool  // the first column is above the others
+	below  []int // columns that go below the others
+	list   bool  // there are too few columns: each row is a list of its cells
 }
 
 // layout measures the rows. If all, columns without a fact are kept.
@@ -66,13 +71,10 @@ func (t *table) layout(l look, all bool) layout {
 		}
 		out.keep[i] = out.keep[i] && (l.wide || !slices.Contains(t.wide, h))
 	}
-	for i := range out.keep {
-		if out.keep[i] {
-			out.last = i
-		}
-	}
+	out.findLast()
 	if l.width > 0 && !l.wide {
 		whole := out.width[0]
+		out.moveBelow(t, l.width)
 		narrow := out
 		narrow.width = slices.Clone(out.width)
 		if narrow.fit(l.width, least); t.raised && (narrow.list || narrow.width[0] < min(whole, leastColumn)) {
@@ -87,8 +89,40 @@ func (t *table) layout(l look, all bool) layout {
 	return out
 }
 
-// raisedIndent is how far columns stand in below a first one that is above them.
+// raisedIndent is how far columns stand in below a first one that is above them, or
+// below all others.
 const raisedIndent = 2
+
+func (l *layout) findLast() {
+	for i := range l.keep {
+		if l.keep[i] {
+			l.last = i
+		}
+	}
+}
+
+// moveBelow takes columns that may go below the row out of it, until the others have
+// room.
+func (l *layout) moveBelow(t *table, room int) {
+	for _, h := range t.below {
+		if i := slices.Index(t.head, h); i >= 0 && l.keep[i] && l.sum() > room {
+			l.keep[i], l.below = false, append(l.below, i)
+		}
+	}
+	slices.Sort(l.below)
+	l.findLast()
+}
+
+// sum is how wide a row is.
+func (l *layout) sum() int {
+	sum := -2
+	for i, w := range l.width {
+		if l.keep[i] {
+			sum += w + 2
+		}
+	}
+	return sum
+}
 
 // tighten takes back what room wrapped columns have no use for.
 func (l *layout) tighten(t *table) {
@@ -128,18 +162,12 @@ func leastWidth(text string) int {
 
 // fit narrows the widest columns until all are in so many, none below its least.
 func (l *layout) fit(most int, least []int) {
-	for {
-		sum, widest := -2, -1
+	for l.sum() > most {
+		widest := -1
 		for i, w := range l.width {
-			if !l.keep[i] {
-				continue
-			}
-			if sum += w + 2; w > least[i] && (widest < 0 || w >= l.width[widest]) {
+			if l.keep[i] && w > least[i] && (widest < 0 || w >= l.width[widest]) {
 				widest = i
 			}
-		}
-		if sum <= most {
-			return
 		}
 		if widest < 0 {
 			l.list = true
@@ -225,6 +253,9 @@ func (t *table) writeIn(w io.Writer, l look, in layout) {
 	}
 	in.above(w, l, head, bold)
 	in.line(w, head, bold)
+	if len(in.below) == 1 { // several are named with each row
+		fmt.Fprintln(w, strings.Repeat(" ", raisedIndent)+l.bold(head[in.below[0]]))
+	}
 	for _, r := range t.rows {
 		t.writeRow(w, l, in, r)
 	}
@@ -238,7 +269,7 @@ func (t *table) writeLists(w io.Writer, l look, in layout) {
 		}
 		f := &facts{}
 		for i, c := range r {
-			if !in.keep[i] || c == "" {
+			if !in.keep[i] && !slices.Contains(in.below, i) || c == "" {
 				continue
 			}
 			if t.tint != nil && l.colours {
@@ -261,6 +292,7 @@ func (t *table) writeRow(w io.Writer, l look, in layout, r []string) {
 	}
 	in.above(w, l, r, tint)
 	in.line(w, r, tint)
+	in.under(w, l, t.head, r, tint)
 }
 
 // above writes a first column that is above the others.
@@ -273,6 +305,25 @@ func (l layout) above(w io.Writer, of look, cells []string, code func(i int) str
 			part = of.ink(ansi, part)
 		}
 		fmt.Fprintln(w, part)
+	}
+}
+
+// under writes columns that are below the others, each in its own lines.
+func (l layout) under(w io.Writer, of look, head, cells []string, code func(i int) string) {
+	for _, i := range l.below {
+		if cells[i] == "" {
+			continue
+		}
+		text := strings.Repeat(" ", raisedIndent)
+		if len(l.below) > 1 {
+			text += head[i] + ": "
+		}
+		for _, part := range wrapped(text+cells[i], visible(text), of.width) {
+			if ansi := code(i); ansi != "" {
+				part = of.ink(ansi, part)
+			}
+			fmt.Fprintln(w, part)
+		}
 	}
 }
 

@@ -80,6 +80,26 @@ func TestTheFirstColumnGoesAboveOthersThatTakeItsRoom(t *testing.T) {
 	}
 }
 
+// Columns that are looked up one at a time make room for those that are compared.
+func TestColumnsGoBelowTheirRowWhereTheyHaveNoRoomBesideIt(t *testing.T) {
+	table := newTable("cell", "state", "endpoints", "title", "zone")
+	table.below = []string{"endpoints", "title"}
+	table.row("cell-001", "active", "http://10.0.0.1:80 http://10.0.0.2:80", "", "")
+	table.row("cell-002", "new", "", "the second", "")
+	for width, want := range map[int]string{
+		80: "CELL      STATE   ENDPOINTS                              TITLE\ncell-001  active  http://10.0.0.1:80 http://10.0.0.2:80\ncell-002  new                                            the second\n",
+		60: "CELL      STATE   TITLE\n  ENDPOINTS\ncell-001  active\n  http://10.0.0.1:80 http://10.0.0.2:80\ncell-002  new     the second\n",
+		24: "CELL      STATE\ncell-001  active\n  endpoints:\n  http://10.0.0.1:80\n  http://10.0.0.2:80\ncell-002  new\n  title: the second\n",
+		12: "CELL       cell-001\nSTATE      active\nENDPOINTS  http://10.0.0.1:80\n           http://10.0.0.2:80\n\nCELL   cell-002\nSTATE  new\nTITLE  the\n       second\n",
+	} {
+		var out strings.Builder
+		table.write(&out, look{width: width})
+		if out.String() != want {
+			t.Errorf("in %d columns:\n%s\nwant\n%s", width, out.String(), want)
+		}
+	}
+}
+
 func TestATableThatDoesNotFitAtAllBecomesLists(t *testing.T) {
 	table := newTable("cell", "tenants down", "tenant-minutes")
 	table.row("zone a (cell-001)", "33.33 %", "1,000")

@@ -35,6 +35,7 @@ func (a *app) tenantList() *cobra.Command {
 				}
 			}
 			t := newTable("tenant", "cell", "routed to", "by", "tier", "residency", "dedicated", "weights")
+			t.below = []string{"weights", "dedicated", "residency", "tier"}
 			none := "no tenant is registered; register one with " + a.own("cellway tenant add TENANT")
 			switch {
 			case cell != "" && tier != "":

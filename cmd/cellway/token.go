@@ -32,6 +32,7 @@ func (a *app) tokenList() *cobra.Command {
 			}
 			now := time.Now()
 			t := newTable("token", "name", "role", "bound to", "created", "by", "expires")
+			t.below = []string{"bound to", "by"}
 			t.tint = func(row []string, i int) string {
 				if i == 6 && strings.HasSuffix(row[i], expired) {
 					return "31"

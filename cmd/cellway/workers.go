@@ -133,6 +133,7 @@ func workersTable(l api.CellWorkers) *table {
 		head = append(head, "seat")
 	}
 	t := newTable(append(head, "endpoint")...)
+	t.below = []string{"endpoint"}
 	t.tint = func(row []string, i int) string {
 		if i == 1 && strings.HasPrefix(row[i], drainedMark) {
 			return "33"
