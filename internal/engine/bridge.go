@@ -183,7 +183,11 @@ func (b *bridge) attempt(req *http.Request) (resp *http.Response, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		resp, err = b.e.plain.RoundTrip(req)
+		tr := b.e.plain
+		if b.e.alone(plain, req.Trailer) {
+			tr = b.e.anew(plain)
+		}
+		resp, err = tr.RoundTrip(req)
 	}()
 	for {
 		select {

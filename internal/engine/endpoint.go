@@ -68,6 +68,10 @@ func newEndpoint(p *Pool, name string) (*endpoint, error) {
 	return e, nil
 }
 
+// unread is how many bytes of an answer over HTTP/2 the cell may send before any are read.
+// It is what the kernel takes of one over HTTP/1.
+const unread = 256 << 10
+
 // usual returns connections for all but upgrades and gRPC.
 func (e *endpoint) usual() *http.Transport {
 	if e.scheme == "https" {
@@ -85,6 +89,14 @@ func (e *endpoint) upgrading() *http.Transport {
 	t := e.transport(true, false, false)
 	t.DialTLSContext = frame(e.dialTLS("http/1.1"))
 	return t
+}
+
+// alone reports whether a request is to have a connection of its own, for what its trailers
+// may do to others that share it. If a cell has answered and ended the stream when they
+// come, they are for a stream that is no more, and some servers, Go's for one, then break
+// off the connection. Only over HTTP/2 do requests share one.
+func (e *endpoint) alone(k kind, trailers http.Header) bool {
+	return len(trailers) > 0 && (e.scheme == "https" || k == grpc)
 }
 
 // anew returns what opens a connection for one request of that kind, and closes it after
@@ -121,6 +133,8 @@ func (e *endpoint) transport(http1, http2, clear2 bool) *http.Transport {
 			// A cell that vanished in mid-stream is noticed by pings.
 			SendPingTimeout: 15 * time.Second,
 			PingTimeout:     15 * time.Second,
+			// Of an answer whose client does not read, so much is kept in memory.
+			MaxReceiveBufferPerStream: unread,
 		},
 	}
 }

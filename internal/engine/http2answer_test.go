@@ -5,8 +5,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/cellway/cellway"
 )
 
 // An answer that has no body is whole, though it announces the length of one that
@@ -73,4 +78,92 @@ func TestUnclearLengthsOverHTTP2AreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of an answer that its client does not read, no more is taken from a cell over HTTP/2
+// than over HTTP/1.
+func TestLittleIsKeptOfAnswersThatNobodyReads(t *testing.T) {
+	r := newRig(t, nil, Config{})
+	var sent atomic.Int64
+	r.use(r.cell("10.0.0.1:80", func(w http.ResponseWriter, _ *http.Request) {
+		b := make([]byte, 16<<10)
+		for range 1024 {
+			if _, err := w.Write(b); err != nil {
+				return
+			}
+			sent.Add(int64(len(b)))
+		}
+	}))
+	client := r.client(true)
+	client.Transport.(*http.Transport).HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+	req, _ := http.NewRequest("POST", r.url("/"), strings.NewReader("x"))
+	req.Header.Set("Content-Type", "application/grpc")
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	last, since := int64(0), time.Now()
+	eventually(t, "the cell has to wait", func() bool {
+		if n := sent.Load(); n != last || n == 0 {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 300*time.Millisecond
+	})
+	if last > 1<<20 {
+		t.Errorf("the cell could send %d bytes", last)
+	}
+}
+
+// Trailers that come when their request has its answer already may cost all requests over
+// that connection their own: so there are no others.
+func TestUploadsWithTrailersShareNoConnection(t *testing.T) {
+	c := newCellFor(t)
+	goroutines := runtime.NumGoroutine()
+	t.Run("run", func(t *testing.T) {
+		r := newRig(t, nil, Config{TLS: TLS{Roots: c.ca.pool}})
+		over := func(w http.ResponseWriter, req *http.Request) {
+			io.Copy(io.Discard, req.Body)
+			w.Header().Set("X-Over", req.RemoteAddr)
+			w.Header().Set("X-Got", req.Trailer.Get("X-Sum"))
+		}
+		secure, clear := c.serve(silent, over), r.cell("10.0.0.1:80", over)
+		r.pools.Update([]cellway.Cell{
+			{ID: "cell-a", State: cellway.CellActive, Admit: 100, Endpoints: []string{secure}},
+			{ID: "clear", State: cellway.CellActive, Admit: 100, Endpoints: []string{clear}},
+		})
+		r.choose = func(req *http.Request) cellway.CellID { return cellway.CellID(req.Header.Get("X-To")) }
+		for _, kind := range []struct {
+			cell, content string
+			http2         bool
+		}{{"cell-a", "text/plain", false}, {"cell-a", "text/plain", true}, {"clear", "application/grpc", true}} {
+			client, seen := r.client(kind.http2), make(map[string]int)
+			for i := range 9 {
+				req, _ := http.NewRequest("POST", r.url("/"), io.MultiReader(strings.NewReader("body")))
+				req.Header.Set("X-To", kind.cell)
+				req.Header.Set("Content-Type", kind.content)
+				sum := ""
+				if i%3 == 1 {
+					sum = "sum"
+					req.Trailer = http.Header{"X-Sum": {sum}}
+				}
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if over := resp.Header.Get("X-Over"); resp.StatusCode != 200 || resp.Header.Get("X-Got") != sum || sum != "" && seen[over] > 0 {
+					t.Errorf("%v: %d, trailer %q, over %s, as had %d before; %v", kind, resp.StatusCode, resp.Header.Get("X-Got"), over, seen[over], r.last().Err)
+				} else if seen[over]++; sum != "" {
+					seen[over] = 1000 // it must not be used again
+				} else if seen[over] > 1000 {
+					t.Errorf("%v: the connection of an upload with trailers is used again", kind)
+				}
+			}
+			if len(seen) != 4 {
+				t.Errorf("%v: %d connections for three uploads with trailers and six without", kind, len(seen))
+			}
+		}
+	})
+	eventually(t, "no goroutine is left", func() bool { c.stop(); return runtime.NumGoroutine() <= goroutines+2 })
 }

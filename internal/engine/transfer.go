@@ -255,16 +255,17 @@ func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
 	t.endp, t.conn, t.shared, t.secure, t.reused, t.try = e, nil, nil, nil, false, a
 	t.mu.Unlock()
 	t.watch.enter(connecting)
+	out := t.outRequest(httptrace.WithClientTrace(ctx, t.hooks(a)), e)
 	tr := e.plain
 	switch {
-	case t.anew:
+	case t.anew || e.alone(t.kind, out.Trailer):
 		tr = e.anew(t.kind)
 	case t.kind == upgrade:
 		tr = e.switchable
 	case t.kind == grpc:
 		tr = e.grpc
 	}
-	resp, err := tr.RoundTrip(t.outRequest(httptrace.WithClientTrace(ctx, t.hooks(a)), e))
+	resp, err := tr.RoundTrip(out)
 	if a.unsound.Load() {
 		if err == nil {
 			resp.Body.Close()
