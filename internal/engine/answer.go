@@ -41,6 +41,10 @@ func (t *transfer) take(resp *http.Response) {
 		t.closeAfter()
 		return
 	}
+	if t.ctx.Err() != nil { // it would be broken off behind its head
+		t.failStream(context.Cause(t.ctx), false)
+		return
+	}
 	if t.o.Body != nil {
 		t.o.Body.settle()
 	}

@@ -85,11 +85,23 @@ func (k *Call) take(l *link) {
 		return
 	}
 	k.body.hush()
+	if cause := k.cause(); cause != nil && !k.arrived() {
+		k.body.halt(l)
+		k.release(l)
+		k.failCause(cause) // it would be broken off behind its head
+		return
+	}
 	if k.sendStart() {
 		k.sendRest(l, nil)
 	}
 	k.body.halt(l)
 	k.release(l)
+}
+
+// arrived reports whether the answer, whose head is there, is there to its end for sure.
+func (k *Call) arrived() bool {
+	b := &k.answer
+	return b.mode == modeNone || b.mode == modeSized && int64(len(k.reply.rest())) >= b.left
 }
 
 // inspect takes in the head of a final answer, and reports whether the answer is
