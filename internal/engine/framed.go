@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"syscall"
 )
 
 // errSurplus ends a connection over which a cell has sent more than its answer.
@@ -16,10 +18,12 @@ var errSurplus = errors.New("the cell sent more than its answer")
 // whether anything is left of the last answer, and would take that for the answer to
 // whoever comes next.
 type framed struct {
-	net.Conn // a cellConn, or TLS over one
+	net.Conn                   // a cellConn, or TLS over one
+	own, below syscall.RawConn // of Conn itself, and of what it sends its bytes over, if they are known
 
 	mu      sync.Mutex
 	ends    answerEnds
+	used    bool // a request was to go over it
 	surplus bool // more came than was asked for
 }
 
@@ -30,8 +34,15 @@ func frame(dial func(context.Context, string, string) (net.Conn, error)) func(co
 		if err != nil || protocolOf(c) == "h2" {
 			return c, err
 		}
-		return &framed{Conn: c}, nil
+		return newFramed(c), nil
 	}
+}
+
+// newFramed returns c framed.
+func newFramed(c net.Conn) *framed {
+	f := &framed{Conn: c}
+	f.own, f.below = rawConns(c)
+	return f
 }
 
 // inside returns the connection that c is around, if it is framed.
@@ -44,16 +55,18 @@ func inside(c net.Conn) net.Conn {
 
 // followed says that a request of that method is to go over a connection that package
 // http has chosen, and reports whether what comes next is sure to be the answer to that
-// one. If it is not, the connection is closed, so that nothing is sent. Package http may
-// have read more than its last answer already, and take that for the next one: it is
-// for the caller to believe nothing that it says of this request.
+// one. If it is not, as more than the last answer has come, or the end, the connection is
+// closed, so that nothing is sent. Package http may have read more than its last answer
+// already, and take that for the next one: it is for the caller to believe nothing that
+// it says of this request.
 func followed(c net.Conn, method string) (sound bool) {
 	f, ok := c.(*framed)
 	if !ok {
 		return true
 	}
 	f.mu.Lock()
-	sound = !f.surplus && f.ends.begin(method)
+	sound = !f.surplus && !(f.used && f.below != nil && peek(f.below) != peekNothing) && f.ends.begin(method)
+	f.used = true
 	f.mu.Unlock()
 	if !sound {
 		f.Conn.Close()
@@ -71,12 +84,45 @@ func (c *framed) Read(p []byte) (int, error) {
 	if over {
 		return 0, errSurplus
 	}
+	if c.own != nil && len(p) > 0 {
+		return c.readOwn(p)
+	}
 	n, err := c.Conn.Read(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	took := c.ends.take(p[:n])
-	if took == n && !c.ends.last() {
-		return n, err
+	return c.handLocked(p[:n], err)
+}
+
+// readOwn is Read where the connection has a descriptor of its own: what has come is
+// read and followed at once, so that it is no answer to a request that begins
+// between the two.
+func (c *framed) readOwn(p []byte) (n int, err error) {
+	failed := c.own.Read(func(fd uintptr) (done bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch n, err = readDescriptor(int(fd), p); {
+		case err == errAgain:
+			return false
+		case err != nil:
+			n, err = 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("recv", err)}
+		case n == 0:
+			err = io.EOF
+		default:
+			n, err = c.handLocked(p[:n], nil)
+		}
+		return true
+	})
+	if failed != nil {
+		return 0, failed
+	}
+	return n, err
+}
+
+// handLocked returns how much of what was read, and of the error with it, is handed on.
+func (c *framed) handLocked(b []byte, err error) (int, error) {
+	took := c.ends.take(b)
+	if took == len(b) && !c.ends.last() {
+		return len(b), err
 	}
 	if c.surplus = true; took == 0 {
 		return 0, errSurplus

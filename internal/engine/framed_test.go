@@ -318,3 +318,48 @@ func TestWhatWasReadBeyondAnAnswerReachesNobody(t *testing.T) {
 	}
 	asking.Wait()
 }
+
+// A connection over which more than the last answer has come, or the end, carries no
+// other request, also if nobody has read that yet.
+func TestWhatNobodyHasReadReachesNobody(t *testing.T) {
+	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+	for what, more := range map[string]func(c *net.TCPConn){
+		"nothing": nil,
+		"bytes":   func(c *net.TCPConn) { io.WriteString(c, answer) },
+		"an end":  func(c *net.TCPConn) { c.CloseWrite() },
+		"a reset": func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []io.Closer{l, ours, theirs} {
+			t.Cleanup(func() { c.Close() })
+		}
+		f := newFramed(newSocket(ours))
+		ours.SetDeadline(time.Now().Add(20 * time.Second))
+		if !followed(f, "GET") {
+			t.Errorf("%s: a new connection carries no request", what)
+		}
+		io.WriteString(theirs, answer)
+		b := make([]byte, len(answer))
+		if _, err := io.ReadFull(f, b); string(b) != answer || err != nil {
+			t.Errorf("%s: %q, %v", what, b, err)
+		}
+		if more != nil {
+			more(theirs.(*net.TCPConn))
+			eventually(t, what+" has come", func() bool { return f.below == nil || peek(f.below) != peekNothing })
+		}
+		if sound := followed(f, "GET"); f.below != nil && sound != (more == nil) {
+			t.Errorf("with %s, another request is carried: %v", what, sound)
+		}
+	}
+}
