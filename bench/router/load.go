@@ -25,7 +25,8 @@ type loadSpec struct {
 	Warm        time.Duration `json:"warm"`   // before anything counts
 	Window      time.Duration `json:"window"` // in which everything does
 	Processes   []int         `json:"processes"`
-	Core        int           `json:"core"` // of the processes
+	Core        int           `json:"core"`   // of the processes
+	Beside      []int         `json:"beside"` // other processes that belong to the measurement: the cells
 }
 
 // A loadResult is what a generator saw within its window.
@@ -33,8 +34,10 @@ type loadResult struct {
 	Requests int           `json:"requests"`
 	All      int           `json:"all"` // with those before the window and after it
 	Window   time.Duration `json:"window"`
-	CPU      time.Duration `json:"cpu"`  // that the proxy's processes took
-	Core     time.Duration `json:"core"` // that their core was at work, for whomever
+	CPU      time.Duration `json:"cpu"`     // that the proxy's processes took
+	Core     time.Duration `json:"core"`    // that their core was at work, for whomever
+	Machine  time.Duration `json:"machine"` // that all cores were at work, for whomever
+	Ours     time.Duration `json:"ours"`    // of that, for the proxy, the generator and the cells
 	P50      time.Duration `json:"p50"`
 	P99      time.Duration `json:"p99"`
 }
@@ -105,14 +108,22 @@ type meter struct {
 	took     []time.Duration
 }
 
-// A charge is what the kernel says that processes, and their core, took.
-type charge struct{ cpu, core time.Duration }
+// A charge is what the kernel says that processes, their core, all cores and all that
+// belongs to the measurement took.
+type charge struct{ cpu, core, machine, ours time.Duration }
 
 func (s loadSpec) charge() (c charge, err error) {
 	if c.core, err = coreTime(s.Core); err != nil {
 		return c, err
 	}
-	c.cpu, err = cpuTime(s.Processes)
+	if c.machine, err = coreTime(-1); err != nil {
+		return c, err
+	}
+	if c.cpu, err = cpuTime(s.Processes); err != nil {
+		return c, err
+	}
+	beside, err := cpuTime(append([]int{os.Getpid()}, s.Beside...))
+	c.ours = c.cpu + beside
 	return c, err
 }
 
@@ -148,6 +159,7 @@ func (m *meter) result() (loadResult, error) {
 	at := func(q float64) time.Duration { return m.took[max(int(math.Ceil(q*float64(len(m.took))))-1, 0)] }
 	return loadResult{
 		Requests: len(m.took), All: m.all, Window: m.to.Sub(m.from), CPU: m.after.cpu - m.before.cpu, Core: m.after.core - m.before.core,
+		Machine: m.after.machine - m.before.machine, Ours: m.after.ours - m.before.ours,
 		P50: at(0.5), P99: at(0.99),
 	}, nil
 }

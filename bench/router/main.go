@@ -95,7 +95,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.IntVar(&o.plan.core, "core", 0, "the proxy's core; the generator and the cells have the others")
 	fs.IntVar(&o.plan.nice, "nice", 0, "nice value of the proxy, the generator and the cells, as -15 on a machine that others use too; below 0 takes root")
 	fs.BoolVar(&o.install, "install", false, "install Debian's packages of nginx and HAProxy if they are missing, as root with apt-get")
-	fs.BoolVar(&o.enforce, "enforce", false, "exit with code 1 if a budget is missed")
+	fs.BoolVar(&o.enforce, "enforce", false, "exit with code 1 if a budget is missed, or can't be called met as the machine was busy")
 	fs.StringVar(&o.output, "o", "table", "table or json")
 	if err := fs.Parse(args); err != nil {
 		return o, err
@@ -190,8 +190,11 @@ func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	} else {
 		err = rep.table(stdout)
 	}
-	if missed := rep.missed(); err == nil && o.enforce && missed > 0 {
+	if missed, unclear := rep.missed(); err == nil && o.enforce && missed+unclear > 0 {
 		err = fmt.Errorf("%d of %d budgets are missed", missed, len(rep.Verdicts))
+		if unclear > 0 {
+			err = fmt.Errorf("%w, and %d can't be called met, as the machine was busy", err, unclear)
+		}
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -50,8 +51,9 @@ type run struct {
 	P50Millis   float64 `json:"p50_ms"`
 	P99Millis   float64 `json:"p99_ms"`
 	PeakMiB     float64 `json:"peak_mib"`
-	Busy        float64 `json:"busy"`   // share of the window in which the proxy ran
-	Others      float64 `json:"others"` // share in which something else had its core
+	Busy        float64 `json:"busy"`      // share of the window in which the proxy ran
+	Others      float64 `json:"others"`    // share in which something else had its core
+	Strangers   float64 `json:"strangers"` // share of all cores' time that neither the proxy nor the generator nor the cells took, but something else
 	LoggedShare float64 `json:"logged_share,omitempty"`
 }
 
@@ -144,7 +146,7 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 	if err != nil {
 		return r, err
 	}
-	spec := loadSpec{Workload: w.Name, Addr: set.Plain, Connections: connections, Keys: s.Keys, Warm: b.plan.warm, Window: b.plan.window, Processes: pids, Core: b.plan.core}
+	spec := loadSpec{Workload: w.Name, Addr: set.Plain, Connections: connections, Keys: s.Keys, Warm: b.plan.warm, Window: b.plan.window, Processes: pids, Core: b.plan.core, Beside: []int{b.cells.cmd.Process.Pid}}
 	if w.tls {
 		spec.Addr, spec.Roots = set.TLS, set.Cert
 	}
@@ -166,6 +168,7 @@ func (b *bench) measure(ctx context.Context, s subject, w workload, connections,
 		PeakMiB:   float64(peak) / (1 << 20),
 		Busy:      got.CPU.Seconds() / got.Window.Seconds(),
 		Others:    max(got.Core-got.CPU, 0).Seconds() / got.Window.Seconds(),
+		Strangers: max(got.Machine-got.Ours, 0).Seconds() / got.Window.Seconds() / float64(runtime.NumCPU()),
 	}
 	if w.Logged && !w.socket { // of a WebSocket there is one line, when it ends
 		text, err := os.ReadFile(set.AccessLog)

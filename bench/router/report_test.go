@@ -43,7 +43,7 @@ func TestBudgetsAreJudged(t *testing.T) {
 	}
 	relate(all)
 	rep := report{Results: all, Verdicts: judge(all, []string{routerName})}
-	if len(rep.Verdicts) != 3 || rep.missed() != 1 {
+	if missed, unclear := rep.missed(); len(rep.Verdicts) != 3 || missed != 1 || unclear != 0 {
 		t.Fatalf("verdicts: %+v", rep.Verdicts)
 	}
 	var b strings.Builder
@@ -91,5 +91,46 @@ func TestMapSizesAreJudged(t *testing.T) {
 	got := judgeSizes(all, subjects)
 	if len(got) != 1 || got[0].Subject != "router/1000000" || got[0].Peer != "router/100" || got[0].Meets {
 		t.Errorf("verdicts: %+v", got)
+	}
+}
+
+// A figure that is missed while something else ran is not called met, and not blamed
+// on the router either.
+func TestABusyMachineIsToldFromAMissedBudget(t *testing.T) {
+	small := workloads()[0]
+	busy := func(runs []run, others, strangers float64, rounds ...int) []run {
+		for _, i := range rounds {
+			runs[i].Others, runs[i].Strangers = others, strangers
+		}
+		return runs
+	}
+	for name, tt := range map[string]struct {
+		router, peer    []run
+		say             string
+		missed, unclear int
+	}{
+		"met":                           {runsOf(8, 9, 8), runsOf(10, 10, 10), "yes", 0, 0},
+		"met on a busy machine":         {busy(runsOf(8, 9, 8), 0.5, 0.5, 0, 1, 2), runsOf(10, 10, 10), "yes", 0, 0},
+		"missed":                        {runsOf(10, 11, 10), runsOf(10, 10, 10), "NO, 1.00 to 1.10 over the rounds", 1, 0},
+		"missed, hardly disturbed":      {busy(runsOf(10, 11, 10), 0.04, 0.09, 0, 1, 2), runsOf(10, 10, 10), "NO, 1.00 to 1.10", 1, 0},
+		"missed, disturbed once":        {busy(runsOf(10, 11, 10), 0.5, 0, 1), runsOf(10, 10, 10), "NO, 1.00 to 1.10", 1, 0},
+		"disturbed on the core":         {busy(runsOf(10, 11, 10), 0.5, 0.3, 1, 2), runsOf(10, 10, 10), "unclear: something else ran in 2 of 3 rounds: up to 50 % of the proxy's core, 30 % of the machine", 0, 1},
+		"disturbed elsewhere":           {runsOf(10, 11, 10), busy(runsOf(10, 10, 10), 0, 0.6, 0, 1), "unclear: something else ran in 2 of 3 rounds: up to 0 % of the proxy's core, 60 %", 0, 1},
+		"missed by the disturbed alone": {busy(runsOf(8, 8, 8, 12, 12), 0.2, 0, 3, 4), busy(runsOf(10, 9, 8.5, 10, 10), 0, 0, 0), "unclear: something else ran in 2 of 5 rounds, and without them it is 0.89", 0, 1},
+		"unsteady":                      {runsOf(12, 12, 12), runsOf(10, 13, 10), "unclear: the machine was not steady: nginx alone took 10.0 to 13.0 us", 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := []result{summarize(small, 64, routerName, tt.router), summarize(small, 64, nginxName, tt.peer)}
+			relate(all)
+			rep := report{Results: all, Verdicts: judge(all, []string{routerName})}
+			missed, unclear := rep.missed()
+			if got := rep.Verdicts[0].say(); !strings.HasPrefix(got, tt.say) || missed != tt.missed || unclear != tt.unclear {
+				t.Errorf("it says %q, %d missed, %d unclear; want %q", got, missed, unclear, tt.say)
+			}
+			var b strings.Builder
+			if err := rep.table(&b); err != nil || strings.Contains(b.String(), "Run it again when the machine is quiet") != (tt.unclear > 0) {
+				t.Errorf("%v\n%s", err, b.String())
+			}
+		})
 	}
 }

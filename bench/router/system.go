@@ -33,15 +33,20 @@ func cpuTime(pids []int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// coreTime returns how long a core has been at work so far, for whomever.
+// coreTime returns how long a core has been at work so far, for whomever, with what
+// the host of a virtual machine took of it. A core below 0 is all of them together.
 func coreTime(core int) (time.Duration, error) {
+	name := "cpu"
+	if core >= 0 {
+		name += strconv.Itoa(core)
+	}
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
-		if len(f) < 9 || f[0] != fmt.Sprintf("cpu%d", core) {
+		if len(f) < 9 || f[0] != name {
 			continue
 		}
 		var sum time.Duration
@@ -56,7 +61,7 @@ func coreTime(core int) (time.Duration, error) {
 		}
 		return sum, nil
 	}
-	return 0, fmt.Errorf("/proc/stat has no core %d", core)
+	return 0, fmt.Errorf("/proc/stat has no %s", name)
 }
 
 // peakMemory returns the bytes that processes had in memory at most, each by
