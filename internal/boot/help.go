@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Topic is settings that are about one thing, in the order in which people
@@ -63,5 +64,57 @@ func writeSetting(w io.Writer, f *flag.Flag, must bool) {
 	default:
 		usage += " (default " + f.DefValue + ")"
 	}
-	fmt.Fprintf(w, "%s\n      %s\n", line, strings.ReplaceAll(usage, "\n", "\n      "))
+	fmt.Fprintln(w, line)
+	for text := range strings.SplitSeq(usage, "\n") {
+		fmt.Fprintln(w, Fold(text, "      ", "      "))
+	}
+}
+
+// helpWidth is how many columns help takes at most: those that every terminal has.
+const helpWidth = 80
+
+// Fold parts a text between words into lines of at most 80 columns, of which the
+// first begins with one indent and the others with another. A word that is longer
+// stays whole.
+func Fold(text, first, others string) string {
+	var b strings.Builder
+	b.WriteString(first)
+	at, begun := utf8.RuneCountInString(first), false
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case !begun:
+		case at+1+n <= helpWidth:
+			b.WriteString(" ")
+			at++
+		default:
+			b.WriteString("\n" + others)
+			at = utf8.RuneCountInString(others)
+		}
+		b.WriteString(word)
+		at, begun = at+n, true
+	}
+	return b.String()
+}
+
+// FoldProse folds each paragraph of a text: lines one after the other that are
+// neither empty nor indented. Other lines stay as they are.
+func FoldProse(text string) string {
+	var out, paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			out = append(out, Fold(strings.Join(paragraph, " "), "", ""))
+		}
+		paragraph = nil
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line != "" && !strings.HasPrefix(line, " ") && !strings.HasSuffix(line, ":") {
+			paragraph = append(paragraph, line)
+			continue
+		}
+		end()
+		out = append(out, line)
+	}
+	end()
+	return strings.Join(out, "\n")
 }

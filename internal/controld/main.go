@@ -208,14 +208,14 @@ func (p *program) help(name string, fs *flag.FlagSet) {
 		}
 	}
 	if name == "serve" {
-		fmt.Fprint(p.out, "The control plane of a Cellway fleet: it places tenants, publishes signed maps and drains cells.\n\n"+
+		fmt.Fprint(p.out, boot.Fold("The control plane of a Cellway fleet: it places tenants, publishes signed maps and drains cells.", "", "")+"\n\n"+
 			"Usage:\n  cellway-control [command] [settings]\n\nAvailable Commands:\n")
 		for _, one := range all {
-			fmt.Fprintf(p.out, "  %-8s %s\n", one.name, one.does)
+			fmt.Fprintln(p.out, boot.Fold(one.does, fmt.Sprintf("  %-8s ", one.name), strings.Repeat(" ", 11)))
 		}
 		fmt.Fprint(p.out, "\nExamples:\n  cellway-control init --store fleet.db --key signing.pem\n  cellway-control --store fleet.db --key signing.pem\n\n")
 	} else {
-		fmt.Fprintf(p.out, "cellway-control %s: %s.\n\nUsage:\n  cellway-control %s %s\n\n", c.name, c.does, c.name, c.usage)
+		fmt.Fprintf(p.out, "%s\n\nUsage:\n  cellway-control %s %s\n\n", boot.Fold(fmt.Sprintf("cellway-control %s: %s.", c.name, c.does), "", ""), c.name, c.usage)
 	}
 	fmt.Fprintln(p.out, "Settings:")
 	boot.WriteSettings(p.out, fs, nil)

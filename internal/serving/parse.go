@@ -33,7 +33,7 @@ func (p Program) Parse(declare func(*flag.FlagSet), args, environ []string, stdo
 	declare(fs)
 	switch err := boot.Parse(fs, p.Env, args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, p.Help)
+		fmt.Fprint(stdout, boot.FoldProse(p.Help))
 		boot.WriteSettings(stdout, fs, p.Topics, p.Required...)
 		return ErrHelp
 	case err != nil:
