@@ -1,5 +1,5 @@
-// Package looks knows how the last look went at something that is looked at again and
-// again.
+// Package looks knows how the last look went at something that is read or asked
+// repeatedly.
 package looks
 
 import (
