@@ -152,7 +152,7 @@ func TestControlKeepsTheLastGoodList(t *testing.T) {
 			"another's token":    {problem(403, "the token x is for cell-002: not permitted"), "for cell-002; a gateway needs"},
 			"another cell":       {say(`{"cell":"cell-002","serial":"7.9","list":` + moved + `}`), "cell cell-002, not those of cell-001"},
 			"a bad list":         {say(`{"cell":"cell-001","serial":"7.9","list":` + strings.Replace(moved, `"size"`, `"sice"`, 1) + `}`), "sice"},
-			"half an answer":     {say(`{"cell":"cell-001","serial":"7.9","li`), "unexpected end"},
+			"half an answer":     {say(`{"cell":"cell-001","serial":"7.9","li`), "ends too early"},
 			"a page":             {say("<html>"), "invalid"},
 			"a redirect":         {status(302, "Location", "http://elsewhere/"), "302"},
 			"too long":           {say(strings.Repeat(" ", MaxList+1)), "longer"},
