@@ -86,8 +86,8 @@ func (s *Stages) ServeAdmin(l net.Listener, h http.Handler, log *slog.Logger, fa
 	s.Push("admin server", func() error { err := srv.Close(); <-done; return err })
 }
 
-// IsLoopback reports whether only this machine reaches a.
-func IsLoopback(a net.Addr) bool {
+// isLoopback reports whether only this machine reaches a.
+func isLoopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()
 }

@@ -51,23 +51,11 @@ func unbound(key string, err error) error {
 	return fmt.Errorf("%s: %w; --%s names another address", key, err, key)
 }
 
-// Addresses are those of listeners as they were bound, with their scheme.
-func Addresses(listeners []Listener) (all []string) {
-	for _, l := range listeners {
-		scheme := "http://"
-		if l.TLS {
-			scheme = "https://"
-		}
-		all = append(all, scheme+l.Addr().String())
-	}
-	return all
-}
-
-// ServerTLS is how clients are served over TLS from that version on, "1.2" or
+// clientTLS is how clients are served over TLS from that version on, "1.2" or
 // "1.3", with the first of certs that fits. Where authorities are given and
 // named, clients may show a certificate that one of them signed, and must if
 // require says so; which these are is asked at each handshake.
-func ServerTLS(certs *Certificates, lowest string, clients *Authorities, require bool) *tls.Config {
+func clientTLS(certs *Certificates, lowest string, clients *Authorities, require bool) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.Get, NextProtos: []string{"h2", "http/1.1"}}
 	if lowest == "1.3" {
 		c.MinVersion = tls.VersionTLS13

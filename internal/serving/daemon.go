@@ -62,8 +62,17 @@ func (d *Daemon) Listen() (err error) {
 	return err
 }
 
-// Addresses are those of the listeners, as they were bound.
-func (d *Daemon) Addresses() []string { return Addresses(d.public) }
+// Addresses are those of the listeners as they were bound, with their scheme.
+func (d *Daemon) Addresses() (all []string) {
+	for _, l := range d.public {
+		scheme := "http://"
+		if l.TLS {
+			scheme = "https://"
+		}
+		all = append(all, scheme+l.Addr().String())
+	}
+	return all
+}
 
 // Limits raises the limit of descriptors, and derives from it what the settings leave
 // open.

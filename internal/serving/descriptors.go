@@ -7,8 +7,8 @@ const SpareDescriptors = 512
 // MostConnections bounds what is derived from a limit that is no limit.
 const MostConnections = 1 << 18
 
-// MostInFlight is how many requests at a time are derived from any limit.
-const MostInFlight = 16384
+// mostInFlight is how many requests at a time are derived from any limit.
+const mostInFlight = 16384
 
 // ClientConnections returns how many clients' connections a descriptor limit
 // allows. Each may become a tunnel, with one more connection to a server; and the
@@ -19,12 +19,12 @@ func ClientConnections(descriptors uint64) int {
 	if descriptors <= 2*SpareDescriptors {
 		return int(max(16, descriptors/4))
 	}
-	return int(min(MostConnections, max(left/3, (left-min(left, MostInFlight))/2)))
+	return int(min(MostConnections, max(left/3, (left-min(left, mostInFlight))/2)))
 }
 
-// ServerConnections returns how many connections to servers a descriptor limit
+// serverConnections returns how many connections to servers a descriptor limit
 // leaves beside those of clients, those that are idle included.
-func ServerConnections(descriptors uint64, clients int) int {
+func serverConnections(descriptors uint64, clients int) int {
 	spare := uint64(SpareDescriptors)
 	if descriptors <= 2*SpareDescriptors {
 		spare = descriptors / 4

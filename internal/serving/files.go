@@ -30,7 +30,7 @@ func (s *Settings) Files(log *slog.Logger, faults *Faults) Files {
 	}
 	f.servers = f.Authorities(server+"-ca", s.ServerCA, log, faults)
 	if s.AccessLog != "" && s.AccessLog != "-" {
-		faults.Note("access-log", CheckLogFile(s.AccessLog))
+		faults.Note("access-log", checkLogFile(s.AccessLog))
 	}
 	return f
 }

@@ -20,9 +20,9 @@ func (s *Settings) Limits(descriptors uint64) Limits {
 		l.Connections = ClientConnections(descriptors)
 	}
 	if l.InFlight == 0 {
-		l.InFlight = min(MostInFlight, l.Connections)
+		l.InFlight = min(mostInFlight, l.Connections)
 	}
-	l.ToServers = ServerConnections(descriptors, l.Connections)
+	l.ToServers = serverConnections(descriptors, l.Connections)
 	return l
 }
 

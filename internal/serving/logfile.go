@@ -36,9 +36,9 @@ func OpenLogFile(path string) (*LogFile, error) {
 	return l, l.Reopen()
 }
 
-// CheckLogFile reports why a log at path could not be written. It leaves
+// checkLogFile reports why a log at path could not be written. It leaves
 // nothing behind: a file that is not there yet is not made.
-func CheckLogFile(path string) error {
+func checkLogFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -26,7 +26,7 @@ type Work struct {
 	Handler     Handler
 	TurnAway    []byte                           // what a connection without room is told
 	ClientCA    *Authorities                     // of clients' certificates; nil: none is asked for
-	RequireCert bool                             // see [ServerTLS]
+	RequireCert bool                             // everybody must show one that ClientCA signed; else whoever has one
 	Admin       func(profiles bool) http.Handler // what the admin listener answers
 	Parts       []Part                           // in the order in which they are started
 
@@ -47,10 +47,10 @@ func (d *Daemon) Run(ctx context.Context, w Work) error {
 	working, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	start := func(name string, run func(context.Context) error) { d.Start(working, fail, name, run) }
-	hup, unhup := Hangups()
+	hup, unhup := hangups()
 	defer unhup()
 
-	loopback := IsLoopback(d.admin.Addr())
+	loopback := isLoopback(d.admin.Addr())
 	if !loopback {
 		d.Log.Warn("the admin listener can be reached from other machines", "addr", d.admin.Addr().String())
 	}
@@ -59,9 +59,9 @@ func (d *Daemon) Run(ctx context.Context, w Work) error {
 		start(one.Name, one.Run)
 	}
 	start("certificates", func(ctx context.Context) error {
-		return WatchFiles(ctx, hup, d.Access, d.Log, d.Files.Watched...)
+		return watchFiles(ctx, hup, d.Access, d.Log, d.Files.Watched...)
 	})
-	super := SupervisorFrom(os.Getenv)
+	super := supervisorFrom(os.Getenv)
 	if super.Watchdog > 0 {
 		start("watchdog", func(ctx context.Context) error { return super.Feed(ctx, d.Log, w.Alive) })
 	}
@@ -123,7 +123,7 @@ func (d *Daemon) servePublic(ctx context.Context, w Work, fail context.CancelCau
 	for _, l := range d.public {
 		var checked net.Listener
 		if l.TLS {
-			secure := ServerTLS(d.Files.own, d.settings.TLSMin, w.ClientCA, w.RequireCert)
+			secure := clientTLS(d.Files.own, d.settings.TLSMin, w.ClientCA, w.RequireCert)
 			checked = d.checker.ListenTLS(d.Gate.Listen(l, nil), secure)
 		} else {
 			checked = d.checker.Listen(d.Gate.Listen(movable(l.Listener), w.TurnAway))

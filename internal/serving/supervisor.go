@@ -16,8 +16,8 @@ type Supervisor struct {
 	Watchdog time.Duration // how often it must hear from us; 0: need not
 }
 
-// SupervisorFrom reads what systemd put into the environment.
-func SupervisorFrom(getenv func(string) string) Supervisor {
+// supervisorFrom reads what systemd put into the environment.
+func supervisorFrom(getenv func(string) string) Supervisor {
 	s := Supervisor{socket: getenv("NOTIFY_SOCKET")}
 	if s.socket == "" {
 		return s

@@ -18,7 +18,7 @@ func TestSupervisorsEnvironment(t *testing.T) {
 		{map[string]string{"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"}, Supervisor{socket: "/s"}},
 		{map[string]string{"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": "soon"}, Supervisor{socket: "/s"}},
 	} {
-		if got := SupervisorFrom(env(tt.env)); got != tt.want {
+		if got := supervisorFrom(env(tt.env)); got != tt.want {
 			t.Errorf("%v: %+v, want %+v", tt.env, got, tt.want)
 		}
 	}

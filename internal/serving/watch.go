@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Hangups returns hang-up signals, which would otherwise end the process, until
+// hangups returns hang-up signals, which would otherwise end the process, until
 // stop is called.
-func Hangups() (signals <-chan os.Signal, stop func()) {
+func hangups() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	if len(hangup) > 0 {
 		signal.Notify(c, hangup...)
@@ -42,9 +42,9 @@ func LookAgain(ctx context.Context, every time.Duration, hup <-chan struct{}, lo
 	}
 }
 
-// WatchFiles has all be read again when they change, and on a signal, on which it
+// watchFiles has all be read again when they change, and on a signal, on which it
 // also opens the access log again. It returns when ctx ends, with its cause.
-func WatchFiles(ctx context.Context, signals <-chan os.Signal, access *AccessLog, log *slog.Logger, all ...Watched) error {
+func watchFiles(ctx context.Context, signals <-chan os.Signal, access *AccessLog, log *slog.Logger, all ...Watched) error {
 	var watching sync.WaitGroup
 	var looks []chan struct{}
 	for _, one := range all {
