@@ -113,6 +113,8 @@ func (a *app) mends(err error) (out []string) {
 		if conn, err := a.resolve(); err == nil && conn.unread != nil {
 			out = append(out, fmt.Sprintf("the contexts were left aside: %v", conn.unread))
 		}
+	case errors.Is(err, client.ErrForeign) && strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
+		from("it speaks TLS: give its address with https://; ")
 	case errors.Is(err, client.ErrForeign):
 		from("give the address of a control plane, as in --url http://127.0.0.1:7700; ")
 	case errors.Is(err, client.ErrUnanswered):

@@ -9,6 +9,18 @@ import (
 	"testing"
 )
 
+// An address that lacks an s is told for what it is.
+func TestAControlPlaneThatSpeaksTLSIsNoStranger(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	defer s.Close()
+	t.Setenv("CELLWAY_CONFIG", t.TempDir()+"/config.yaml")
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"cellway", "--url", strings.Replace(s.URL, "https", "http", 1), "cell", "list"}, strings.NewReader(""), &stdout, &stderr)
+	if code != exitUnavailable || !strings.Contains(stderr.String(), "it speaks TLS: give its address with https://; the address http://127.0.0.1:") {
+		t.Errorf("code %d\n%s", code, stderr.String())
+	}
+}
+
 // A program that answers all that it is asked with 200 is no control plane, and nothing
 // that is said of a fleet comes from it.
 func TestProgramsThatSayYesAreNoControlPlane(t *testing.T) {

@@ -57,7 +57,9 @@ func (a *app) tellMap(s api.MapStatus, next string) *facts {
 	} else {
 		t.add("version", "%s", s.Version)
 		t.add("digest", "%s", s.Digest)
-		t.add("parent", "%s", s.Parent)
+		if s.Parent > 0 {
+			t.add("parent", "%s", s.Parent)
+		}
 		t.add("made", "%s (%s)", date(s.CreatedAt), age(time.Now(), s.CreatedAt))
 		t.add("keys with an entry", "%d", s.Keys)
 		t.add("cells", "%d", s.Cells)

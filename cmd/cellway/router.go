@@ -133,8 +133,12 @@ func (a *app) tellRouter(r api.Router) {
 			for _, x := range c.Tenants[:min(3, len(c.Tenants))] {
 				top = append(top, string(x.Tenant))
 			}
+			p99 := "-" // of none
+			if c.Requests > 0 {
+				p99 = fmt.Sprintf("%.1f ms", c.P99MS)
+			}
 			t.row(string(c.Cell), fmt.Sprintf("%.1f", float64(c.Requests)/seconds), strconv.FormatInt(c.TransportFailures+c.RefusedOpen, 10), unlessZero(c.Mismatches), strconv.FormatInt(c.Status5xx, 10),
-				fmt.Sprintf("%.1f ms", c.P99MS), c.Breaker, strings.Join(top, " "))
+				p99, c.Breaker, strings.Join(top, " "))
 		}
 		a.print(t)
 	}

@@ -220,7 +220,7 @@ func reportedCells(routers []api.Router) map[cellway.CellID]overviewCell {
 func (a *app) tellOverview(o overview, now time.Time) {
 	l := a.look()
 	f := &facts{}
-	f.add("fleet", "%s at %s", l.ink("1", orDash(o.Fleet)), o.ControlPlane)
+	f.add("fleet", "%s at %s", l.ink("1", cmp.Or(o.Fleet, "none yet,")), o.ControlPlane)
 	f.add("map", "%s", a.own(l.tellOverviewMap(o, now)))
 	f.add("cells", "%s", a.own(l.tellCells(o)))
 	f.add("tenants", "%s", plural(o.Tenants, "registered", "registered"))

@@ -29,9 +29,10 @@ func TestFactsAreWrappedInTheirColumn(t *testing.T) {
 	f := &facts{}
 	f.add("map", "1006081.7, made two minutes ago")
 	f.add("routers", "two\nlines")
+	f.add("digest", "%s", "0123456789abcdef0123456789")
 	for width, want := range map[int]string{
-		0:  "map      1006081.7, made two minutes ago\nrouters  two\n         lines\n",
-		30: "map      1006081.7, made two\n         minutes ago\nrouters  two\n         lines\n",
+		0:  "map      1006081.7, made two minutes ago\nrouters  two\n         lines\ndigest   0123456789abcdef0123456789\n",
+		30: "map      1006081.7, made two\n         minutes ago\nrouters  two\n         lines\ndigest\n  0123456789abcdef0123456789\n",
 	} {
 		var out strings.Builder
 		f.writeTo(&out, width)
