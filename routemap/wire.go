@@ -236,7 +236,7 @@ type frame struct {
 func (l layout) read(b []byte) (frame, error) {
 	r := &reader{b: b}
 	if string(r.take(4)) != l.magic {
-		return frame{}, fmt.Errorf("%s: not one: it does not start with %q: %w", l.what, l.magic, ErrFormat)
+		return frame{}, fmt.Errorf("%s: it is none, as it does not start with %q: %w", l.what, l.magic, ErrFormat)
 	}
 	f := frame{version: r.u16(), least: r.u16(), body: make(map[uint16][]byte, len(l.ids))}
 	if r.err != nil {

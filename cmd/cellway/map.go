@@ -290,7 +290,11 @@ func (a *app) openMap(cmd *cobra.Command, args []string) (routemap.Version, erro
 		if openErr != nil {
 			return routemap.Version{}, openErr
 		}
-		return routemap.ReadArchive(bytes.NewReader(f))
+		version, err := routemap.ReadArchive(bytes.NewReader(f))
+		if err != nil {
+			err = fmt.Errorf("%s: %w", args[0], err)
+		}
+		return version, err
 	}
 	cl, err := a.client()
 	if err != nil {

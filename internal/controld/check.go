@@ -7,11 +7,12 @@ import (
 
 	"github.com/cellway/cellway"
 	"github.com/cellway/cellway/internal/control"
+	"github.com/cellway/cellway/internal/store/sqlitestore"
 )
 
 // Check finds all that is wrong with c and with the files that it names. It
 // makes nothing, and leaves a control plane alone that runs with c: the store is
-// not opened.
+// not opened, but for its beginning.
 func (c Config) Check() error {
 	if err := c.validate(); err != nil {
 		return err
@@ -51,6 +52,11 @@ func (c Config) checkState() error {
 	}
 	if !store && !c.Init {
 		return missing("store", c.Store)
+	}
+	if store {
+		if err := sqlitestore.CheckFile(c.Store); err != nil {
+			return err
+		}
 	}
 	if len(c.Keys) > 0 {
 		first, err := exists(c.Keys[0])

@@ -1,6 +1,7 @@
 package controld
 
 import (
+	"crypto/rand"
 	"io"
 	"log/slog"
 	"os"
@@ -50,6 +51,20 @@ func TestTheShippedSettingsStart(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestACheckFindsAStoreThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	store, key := filepath.Join(dir, "fleet.db"), filepath.Join(dir, "signing.pem")
+	if err := NewKeyFile(key, rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(store, []byte("a page of text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Config{Store: store, Keys: []string{key}}).Check(); err == nil || !strings.Contains(err.Error(), "store: "+store+": this is not a SQLite file") {
+		t.Errorf("%v", err)
 	}
 }
 

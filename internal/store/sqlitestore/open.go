@@ -120,6 +120,48 @@ func locate(path string, create bool) (file string, err error) {
 	return file, nil
 }
 
+// sqliteHead is how every SQLite file begins.
+const sqliteHead = "SQLite format 3\x00"
+
+// readHead returns as much of the beginning of a file, or all of it if it is shorter.
+func readHead(r io.Reader) (string, error) {
+	head := make([]byte, len(sqliteHead))
+	n, err := io.ReadFull(r, head)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return string(head[:n]), err
+}
+
+func notSQLite(what, mend string) error {
+	return fmt.Errorf("%s: this is not a SQLite file, or its start is damaged; check the path, or %s: %w", what, mend, cellway.ErrInvalid)
+}
+
+// CheckFile reports why the file at path is not a store, as far as its beginning tells.
+// It changes nothing, and leaves a store alone that is in use. The error wraps
+// [cellway.ErrInvalid] if it is another file.
+func CheckFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file: %w", path, cellway.ErrInvalid)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	head, err := readHead(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if head != sqliteHead {
+		return notSQLite(path, mend)
+	}
+	return nil
+}
+
 // probe looks at an existing file and brings its schema up to date. Until it
 // is known for a store of ours, nothing is changed in it.
 func (s *Store) probe(ctx context.Context) error {
@@ -138,13 +180,12 @@ func (s *Store) probe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open store %s: it can't be opened for writing; check owner, mode and mount: %w: %w", s.path, cellway.ErrStoreDown, err)
 	}
-	var head [16]byte
-	_, err = io.ReadFull(f, head[:])
-	if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	head, err := readHead(f)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return s.fault("read", err)
 	}
-	if string(head[:]) != "SQLite format 3\x00" {
-		return fmt.Errorf("open store %s: this is not a SQLite file, or its start is damaged; check the path, or %s: %w", s.path, mend, cellway.ErrInvalid)
+	if head != sqliteHead {
+		return notSQLite("open store "+s.path, mend)
 	}
 	db, err := open(s.file, "synchronous(FULL)", "fullfsync(1)")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -152,6 +153,34 @@ func TestWrongFileIsRefusedAndLeftAlone(t *testing.T) {
 		if is, _ := os.ReadFile(tt.path); !bytes.Equal(is, was) {
 			t.Errorf("%s was changed", tt.path)
 		}
+	}
+}
+
+// A check of settings finds a file that is no store before anything starts with it.
+func TestCheckFileTellsAStoreFromAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	store := filepath.Join(dir, "fleet.db")
+	s := open(t, store)
+	if err := sqlitestore.CheckFile(store); err != nil {
+		t.Errorf("a store in use: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "hi", strings.Repeat("hello ", 100)} {
+		path := filepath.Join(dir, "other")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := sqlitestore.CheckFile(path); !errors.Is(err, cellway.ErrInvalid) || !strings.Contains(err.Error(), path+": this is not a SQLite file") {
+			t.Errorf("%.10q: %v", text, err)
+		}
+	}
+	if err := sqlitestore.CheckFile(dir); !errors.Is(err, cellway.ErrInvalid) {
+		t.Errorf("a folder: %v", err)
+	}
+	if err := sqlitestore.CheckFile(filepath.Join(dir, "absent")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing: %v", err)
 	}
 }
 
