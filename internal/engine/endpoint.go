@@ -111,6 +111,7 @@ func (e *endpoint) anew(k kind) (t *http.Transport) {
 		t = e.usual()
 	}
 	t.DisableKeepAlives = true
+	t.IdleConnTimeout = time.Second // package http keeps one of HTTP/2 that its request has left before it was there
 	return t
 }
 

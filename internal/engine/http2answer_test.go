@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -166,4 +168,29 @@ func TestUploadsWithTrailersShareNoConnection(t *testing.T) {
 		}
 	})
 	eventually(t, "no goroutine is left", func() bool { c.stop(); return runtime.NumGoroutine() <= goroutines+2 })
+}
+
+// A connection that was opened for one upload, which has left before it was there, does
+// not stay.
+func TestConnectionsOfUploadsThatLeaveGo(t *testing.T) {
+	c := newCellFor(t)
+	r := newRig(t, nil, Config{TLS: TLS{Roots: c.ca.pool}, Timeouts: Timeouts{IdleConn: -1}})
+	r.use(c.serve(silent, echoProto))
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			client := r.client(true)
+			for i := range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*250*time.Microsecond)
+				req, _ := http.NewRequestWithContext(ctx, "POST", r.url("/"), io.MultiReader(strings.NewReader("body")))
+				req.Trailer = http.Header{"X-Sum": {"sum"}}
+				if resp, err := client.Do(req); err == nil {
+					resp.Body.Close()
+				}
+				cancel()
+			}
+		})
+	}
+	asking.Wait()
+	eventually(t, "no connection is left", func() bool { return r.pools.conns.Load() == 0 })
 }
