@@ -122,11 +122,15 @@ func (k *Call) release(l *link) {
 	r, b := &k.reply, &k.answer
 	whole := k.detach(l) && b.done && b.werr == nil && b.bad == OK && b.n == 0 &&
 		!r.head.Close && !k.body.spoilt() && len(l.left) == 0
+	now := k.Now()
+	if b.done && b.n > 0 {
+		l.e.strayed(now, now)
+	}
 	if !whole {
 		l.conn.Close()
 		return
 	}
-	l.keep(k.Now())
+	l.keep(now)
 }
 
 // swallow throws a short answer away so that its link can be used again. Others
@@ -149,6 +153,7 @@ func (k *Call) swallow(l *link) {
 	}
 	if len(k.reply.rest()) > int(max(0, b.left)) {
 		b.bad = ReasonLength // more than there should be
+		l.e.strayed(k.Now(), k.Now())
 	}
 	k.release(l)
 }

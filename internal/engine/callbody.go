@@ -150,8 +150,11 @@ func (b *body) end() (rest bool) {
 // sees to it that the rest follows, and reads the answer.
 func (b *body) send(l *link) (nothing bool, err error) {
 	k := b.c
-	if l.used && l.flow.look() != peekNothing {
-		return true, errStale
+	if l.used {
+		if found := l.flow.look(); found != peekNothing {
+			l.stray = found == peekBytes && l.raw != nil // else it may be TLS's own
+			return true, errStale
+		}
 	}
 	in := &k.in
 	wait := k.head.Expect && !b.asked && !b.begun && b.at == in.end

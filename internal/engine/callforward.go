@@ -214,6 +214,9 @@ func (k *Call) attempt(e *endpoint, now time.Time, before *lost) (*link, error) 
 func (k *Call) again(b *lost, fresh *int) bool {
 	k.detach(b.l)
 	b.l.conn.Close()
+	if b.l.stray {
+		b.l.e.strayed(b.l.idle, time.Now())
+	}
 	if !k.reply.heard {
 		b.l.e.spoken.forget() // another server may be there, which speaks another protocol
 	}

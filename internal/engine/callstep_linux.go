@@ -70,7 +70,8 @@ func (k *Call) Start(p *Pool, o *Options) Step {
 	if !isSafe(k.head.Method) {
 		// It may not be sent twice, so the cell must not have closed it unseen.
 		var one [1]byte
-		if _, err := readDescriptor(ln.fd, one[:]); err != errAgain {
+		if n, err := readDescriptor(ln.fd, one[:]); err != errAgain {
+			ln.stray = n > 0
 			return k.misses(ln, true, errStale)
 		}
 	}

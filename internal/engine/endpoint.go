@@ -29,6 +29,7 @@ type endpoint struct {
 	active  atomic.Int64  // requests and tunnels
 	conns   atomic.Int64  // connections, those that are idle included
 	gone    atomic.Bool   // no longer in the map
+	loose   loose
 
 	links      links           // those of the own path: HTTP/1.1
 	spoken     spoken          // over TLS, where ALPN does not say HTTP/1.1

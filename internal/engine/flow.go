@@ -40,6 +40,7 @@ type flow struct {
 	send   []byte // to be sent before the first read
 	check  bool   // whether the connection must be proven alive before
 	unsent bool   // nothing of send went out
+	stray  bool   // there was something to read that nobody has asked for
 	step   func(fd uintptr) bool
 	fd     int // while step runs; otherwise -1
 }
@@ -167,7 +168,8 @@ func (f *flow) advanceSend() (done bool) {
 	if f.check {
 		f.check = false
 		var one [1]byte
-		if _, err := readDescriptor(f.fd, one[:]); err != errAgain {
+		if n, err := readDescriptor(f.fd, one[:]); err != errAgain {
+			f.stray = n > 0
 			f.err, f.unsent = errStale, true
 			return true
 		}

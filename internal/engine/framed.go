@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // errSurplus ends a connection over which a cell has sent more than its answer.
@@ -23,8 +24,9 @@ type framed struct {
 
 	mu      sync.Mutex
 	ends    answerEnds
-	used    bool // a request was to go over it
-	surplus bool // more came than was asked for
+	ended   time.Time // the last answer
+	used    bool      // a request was to go over it
+	surplus bool      // more came than was asked for
 }
 
 // frame has what dial returns framed, unless HTTP/2 was agreed on for it.
@@ -65,13 +67,35 @@ func followed(c net.Conn, method string) (sound bool) {
 		return true
 	}
 	f.mu.Lock()
-	sound = !f.surplus && !(f.used && f.below != nil && peek(f.below) != peekNothing) && f.ends.begin(method)
+	sound = !f.surplus && !(f.used && f.spoiltLocked()) && f.ends.begin(method)
 	f.used = true
 	f.mu.Unlock()
 	if !sound {
 		f.Conn.Close()
 	}
 	return sound
+}
+
+// spoiltLocked reports whether the connection is to carry no other request.
+func (c *framed) spoiltLocked() bool {
+	if cc := cellConnOf(c.Conn); cc != nil && cc.of.loose.is(time.Now()) {
+		return true
+	}
+	if c.below == nil {
+		return false
+	}
+	found := peek(c.below)
+	if found == peekBytes && c.own != nil { // else it may be TLS's own
+		c.strayedLocked()
+	}
+	return found != peekNothing
+}
+
+// strayedLocked tells the endpoint that it has sent more than an answer.
+func (c *framed) strayedLocked() {
+	if cc := cellConnOf(c.Conn); cc != nil {
+		go cc.of.strayed(c.ended, time.Now()) // package http may hold locks of its own
+	}
 }
 
 // Read reads what belongs to the answer under way. Where more has come, or may, the end of
@@ -120,9 +144,16 @@ func (c *framed) readOwn(p []byte) (n int, err error) {
 
 // handLocked returns how much of what was read, and of the error with it, is handed on.
 func (c *framed) handLocked(b []byte, err error) (int, error) {
+	was := c.ends.state
 	took := c.ends.take(b)
+	if c.ends.state == answerOver && was != answerOver {
+		c.ended = time.Now()
+	}
 	if took == len(b) && !c.ends.last() {
 		return len(b), err
+	}
+	if c.used && took < len(b) {
+		c.strayedLocked()
 	}
 	if c.surplus = true; took == 0 {
 		return 0, errSurplus

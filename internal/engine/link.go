@@ -60,7 +60,7 @@ func (s *links) take() *link {
 // put keeps a link for the next request.
 func (s *links) put(l *link) {
 	s.mu.Lock()
-	if len(s.all) >= s.e.cfg.Limits.IdleConns || s.e.gone.Load() {
+	if len(s.all) >= s.e.cfg.Limits.IdleConns || s.e.gone.Load() || s.e.loose.is(l.idle) {
 		s.mu.Unlock()
 		l.conn.Close()
 		return

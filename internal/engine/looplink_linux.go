@@ -47,7 +47,10 @@ func (l *loop) adopt(ln *link) bool {
 	ln.sock, ln.loop, ln.raw, ln.fd, ln.fin = s, l, nil, fd, false
 	stay := s.arrive(func(stay uint32) { l.post(func() { l.attendLink(ln, stay) }) })
 	var one [1]byte
-	_, err := readDescriptor(fd, one[:])
+	n, err := readDescriptor(fd, one[:])
+	if n > 0 {
+		ln.e.strayed(ln.idle, l.now)
+	}
 	if closed, _, _ := s.wants(stay); closed || err != errAgain || l.watch(fd, slot{l: ln}) != nil {
 		l.close(ln)
 		return false
@@ -90,7 +93,7 @@ func (l *loop) letGo(ln *link) error {
 // keep keeps a link for the next request.
 func (l *loop) keep(ln *link) {
 	idle := l.links[ln.e]
-	if idle == nil || len(*idle) >= l.share(ln.e) || ln.fin || ln.e.gone.Load() {
+	if idle == nil || len(*idle) >= l.share(ln.e) || ln.fin || ln.e.gone.Load() || ln.e.loose.is(ln.idle) {
 		l.close(ln)
 		return
 	}
@@ -144,6 +147,11 @@ func (l *loop) answered(ln *link, events uint32) {
 		if idle := l.links[ln.e]; idle != nil {
 			if i := slices.Index(*idle, ln); i >= 0 {
 				*idle = slices.Delete(*idle, i, i+1)
+				var one [1]byte
+				if n, _ := readDescriptor(ln.fd, one[:]); n > 0 {
+					l.tick()
+					ln.e.strayed(ln.idle, l.now)
+				}
 				l.close(ln)
 			}
 		}
@@ -254,8 +262,11 @@ func (l *loop) finish(k *Call, ln *link) {
 	k.flight = flight{}
 	if ln.more { // the poller has told of all that there was, and would not again
 		var one [1]byte
-		_, err := readDescriptor(ln.fd, one[:])
+		n, err := readDescriptor(ln.fd, one[:])
 		ln.fin = ln.fin || err != errAgain
+		if n > 0 {
+			ln.e.strayed(l.now, l.now)
+		}
 	}
 	k.release(ln)
 	ln.left = nil
