@@ -69,8 +69,8 @@ func newEndpoint(p *Pool, name string) (*endpoint, error) {
 	return e, nil
 }
 
-// unread is how many bytes of an answer over HTTP/2 the cell may send before any are read.
-// It is what the kernel takes of one over HTTP/1.
+// unread is how many bytes of a body over HTTP/2 may come before any are read: so much of
+// it is kept in memory. It is what the kernel takes of an answer over HTTP/1.
 const unread = 256 << 10
 
 // usual returns connections for all but upgrades and gRPC.
@@ -133,10 +133,9 @@ func (e *endpoint) transport(http1, http2, clear2 bool) *http.Transport {
 		MaxResponseHeaderBytes: e.cfg.MaxAnswerHead,
 		HTTP2: &http.HTTP2Config{
 			// A cell that vanished in mid-stream is noticed by pings.
-			SendPingTimeout: 15 * time.Second,
-			PingTimeout:     15 * time.Second,
-			// Of an answer whose client does not read, so much is kept in memory.
-			MaxReceiveBufferPerStream: unread,
+			SendPingTimeout:           15 * time.Second,
+			PingTimeout:               15 * time.Second,
+			MaxReceiveBufferPerStream: unread, // of an answer whose client does not read
 		},
 	}
 }

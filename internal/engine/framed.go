@@ -250,7 +250,9 @@ func (a *answerEnds) line(b []byte) (took int) {
 		a.lose()
 		return len(b)
 	case length > 0:
-		a.held = a.held[:0]
+		if a.held = a.held[:0]; cap(a.held) > smallBuffer {
+			a.held = nil // the connection may be idle for long
+		}
 		return length - had
 	case had == 0:
 		a.held = append(a.held[:0], b...)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/memnet"
 )
 
 // An answer that has no body is whole, though it announces the length of one that
@@ -115,6 +116,40 @@ func TestLittleIsKeptOfAnswersThatNobodyReads(t *testing.T) {
 	if last > 1<<20 {
 		t.Errorf("the cell could send %d bytes", last)
 	}
+}
+
+// Of an upload that its cell does not read, no more is taken from a client over HTTP/2.
+func TestLittleIsKeptOfUploadsThatNobodyReads(t *testing.T) {
+	r := newRig(t, new(memnet.Net), Config{})
+	done := make(chan struct{})
+	r.use(r.rawCell("10.0.0.1:80", func(net.Conn) { <-done }))
+	var sent atomic.Int64
+	go func() {
+		body := io.TeeReader(io.LimitReader(zeros{}, 16<<20), counter{&sent})
+		req, _ := http.NewRequest("POST", r.url("/"), body)
+		if resp, err := r.client(true).Do(req); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	last, since := int64(0), time.Now()
+	eventually(t, "the client has to wait", func() bool {
+		if n := sent.Load(); n != last || n == 0 {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 300*time.Millisecond
+	})
+	close(done)
+	if last > 600<<10 {
+		t.Errorf("the client could send %d bytes", last)
+	}
+}
+
+// A counter counts what is written to it.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
 }
 
 // Trailers that come when their request has its answer already may cost all requests over

@@ -283,6 +283,9 @@ func (k *Checker) Install(s *http.Server) {
 	p.SetHTTP2(true)
 	p.SetUnencryptedHTTP2(!k.cfg.NoH2C)
 	s.Protocols = p
+	if s.HTTP2 == nil {
+		s.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: unread} // else 1 MiB of each upload that a cell does not read
+	}
 	s.DisableGeneralOptionsHandler = true // OPTIONS * is for the cell
 	// Ours come first, in both versions: net/http has an answer of its own. It
 	// counts 32 bytes more for each field.
