@@ -82,7 +82,7 @@ func (a *app) up(ctx context.Context, u upFlags) (err error) {
 	w := lines.NewWriter(unfilled(a.err), telemetry.LossOn(u.logFormat))
 	log, err := telemetry.NewLog(w, u.logFormat, u.logLevel)
 	if err != nil {
-		return boot.UsageError{Err: err}
+		return usage("--log-format: %w", err)
 	}
 	a.err = w
 	for _, id := range sortedKeys(u.cells) {

@@ -221,6 +221,12 @@ func TestKeyFiles(t *testing.T) {
 	if _, err := ReadKeyFile(rsa); !errors.Is(err, cellway.ErrInvalid) {
 		t.Errorf("a key of another kind: %v", err)
 	}
+	if err := os.WriteFile(rsa, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der[:9]}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadKeyFile(rsa); !errors.Is(err, cellway.ErrInvalid) || !strings.Contains(err.Error(), "is damaged") || strings.Contains(err.Error(), "asn1") {
+		t.Errorf("a damaged key: %v", err)
+	}
 	if runtime.GOOS != "windows" {
 		for _, mode := range []os.FileMode{0o640, 0o604, 0o660} {
 			if err := os.Chmod(file, mode); err != nil {

@@ -77,8 +77,8 @@ func ReadKeyFile(path string) (routemap.LocalSigner, error) {
 		return nil, fmt.Errorf("signing key %s is not a private key in PEM (PKCS #8): %w", path, cellway.ErrInvalid)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("signing key %s: %w: %w", path, cellway.ErrInvalid, err)
+	if err != nil { // in words of ASN.1, which nobody writes by hand
+		return nil, fmt.Errorf("signing key %s is damaged, or encrypted, or of another kind: what stands between its BEGIN and END is no private key in PKCS #8: %w", path, cellway.ErrInvalid)
 	}
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {

@@ -179,6 +179,11 @@ func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (C
 	case err != nil:
 		return Config{}, err
 	}
+	if name == "serve" { // other commands have settings that this one lacks
+		if err := boot.UnknownEnv(fs, "CELLWAY_CONTROL", os.Environ()); err != nil {
+			return Config{}, err
+		}
+	}
 	if name != "serve" { // somebody waits at the terminal, who reads what the command says
 		given := map[string]bool{}
 		fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -188,7 +193,7 @@ func (p *program) parse(name string, args []string, more func(*flag.FlagSet)) (C
 	}
 	s.cfg.LogLines = lines.NewWriter(p.err, telemetry.LossOn(s.logFormat))
 	if s.cfg.Log, err = telemetry.NewLog(s.cfg.LogLines, s.logFormat, s.logLevel); err != nil {
-		return Config{}, boot.UsageError{Err: err}
+		return Config{}, boot.UsageError{Err: fmt.Errorf("--log-format: %w", err)}
 	}
 	p.lines = s.cfg.LogLines
 	s.cfg.Signer = strings.Fields(s.signer)

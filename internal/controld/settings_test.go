@@ -68,6 +68,14 @@ func TestACheckFindsAStoreThatIsNone(t *testing.T) {
 	}
 }
 
+func TestAMisspeltVariableIsTold(t *testing.T) {
+	t.Setenv("CELLWAY_CONTROL_LISTN", "127.0.0.1:0")
+	var out strings.Builder
+	if code := Main(t.Context(), []string{"--store", "memory", "--check"}, io.Discard, &out); code != 2 || !strings.Contains(out.String(), "CELLWAY_CONTROL_LISTN is not a setting; did you mean CELLWAY_CONTROL_LISTEN?") {
+		t.Errorf("%d %s", code, out.String())
+	}
+}
+
 func TestWrongCommandLineEndsWithTwoAndWhatWasMeant(t *testing.T) {
 	for want, args := range map[string][]string{
 		`no command "serv"; did you mean serve?`:           {"serv"},
@@ -77,7 +85,7 @@ func TestWrongCommandLineEndsWithTwoAndWhatWasMeant(t *testing.T) {
 		"there is no setting --nmae; did you mean --name?": {"token", "--nmae", "x"},
 		"--config: open /no/such/file: no such file":       {"--config", "/no/such/file"},
 		"tls-cert and tls-key go together":                 {"--store", "memory", "--tls-cert", "a.pem"},
-		`log format "xml" is not json, text or auto`:       {"--log-format", "xml"},
+		`--log-format: "xml" is not json, text or auto`:    {"--log-format", "xml"},
 	} {
 		var out strings.Builder
 		if code := Main(t.Context(), args, io.Discard, &out); code != 2 || !strings.Contains(out.String(), want) {

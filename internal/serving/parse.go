@@ -5,8 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
-	"strings"
 
 	"github.com/cellway/cellway/internal/boot"
 )
@@ -39,28 +37,5 @@ func (p Program) Parse(declare func(*flag.FlagSet), args, environ []string, stdo
 	case err != nil:
 		return err
 	}
-	return p.unknownEnv(fs, environ)
-}
-
-// serviceEnv matches the ends of what Kubernetes puts into the environment of
-// every container for a service that is called like the program.
-var serviceEnv = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
-
-// unknownEnv reports a variable that looks like a setting and is none: a slip
-// that would otherwise go unnoticed.
-func (p Program) unknownEnv(fs *flag.FlagSet, environ []string) error {
-	known := map[string]bool{}
-	var names []string
-	fs.VisitAll(func(f *flag.Flag) {
-		name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		known[name] = true
-		names = append(names, name)
-	})
-	for _, pair := range environ {
-		name, _, _ := strings.Cut(pair, "=")
-		if end, ok := strings.CutPrefix(name, p.Env+"_"); ok && !known[end] && !serviceEnv.MatchString(end) {
-			return boot.UsageError{Err: fmt.Errorf("environment: %s is not a setting%s", name, boot.Meant(end, names, p.Env+"_"))}
-		}
-	}
-	return nil
+	return boot.UnknownEnv(fs, p.Env, environ)
 }

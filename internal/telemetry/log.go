@@ -27,7 +27,7 @@ func NewLog(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error
 	case "text":
 		return slog.New(slog.NewTextHandler(w, o)), nil
 	}
-	return nil, fmt.Errorf("log format %q is not json, text or auto: %w", format, cellway.ErrInvalid)
+	return nil, fmt.Errorf("%q is not json, text or auto: %w", format, cellway.ErrInvalid)
 }
 
 // LossOn returns what tells, in that format, that a log has lost lines. It is for
