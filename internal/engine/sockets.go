@@ -28,3 +28,10 @@ func (l movable) Close() error {
 	l.burst.close() // who waits there goes on to the listener itself
 	return l.Listener.Close()
 }
+
+// Unread reports whether something has come over c that nobody has read yet, as far as
+// that can be told without reading.
+func Unread(c net.Conn) bool {
+	_, below := rawConns(c)
+	return below != nil && peek(below) == peekBytes
+}

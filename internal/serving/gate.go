@@ -23,7 +23,8 @@ const askShare = 20
 // and is refused if none is.
 //
 // Idle is a connection between two requests, one of HTTP/2 without a stream, and
-// one that has not sent a whole head yet: no request is lost with it. The one
+// one that has not sent a whole head yet, unless something has come over it that is
+// still to be read: so no request is lost that has arrived. The one
 // that goes is of the client's address that has most of them, and there the one
 // that has been idle longest. So whoever opens many connections loses his own
 // first, and not those of others.
@@ -221,9 +222,21 @@ func (g *Gate) longest() *gatedConn {
 	return first(&g.ranks[g.top].Front().Value.(*caller).idle)
 }
 
+// mostLooked is how many connections are looked at for one that may go.
+const mostLooked = 8
+
+// first returns the first one over which nothing has come that the server has still to
+// read: it would be a request.
 func first(idle *list.List) *gatedConn {
-	if e := idle.Front(); e != nil {
-		return e.Value.(*gatedConn)
+	e := idle.Front()
+	for range mostLooked {
+		if e == nil {
+			break
+		}
+		if c := e.Value.(*gatedConn); !engine.Unread(c.Conn) {
+			return c
+		}
+		e = e.Next()
 	}
 	return nil
 }

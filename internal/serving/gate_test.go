@@ -7,9 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/cellway/cellway/internal/engine"
 )
 
 // A visitor is a connection from some address that knows whether it was closed.
@@ -234,5 +237,60 @@ func BenchmarkGate(b *testing.B) {
 		c.setState(http.StateActive)
 		c.wasEvicted()
 		c.setState(http.StateIdle)
+	}
+}
+
+// Nobody makes room whose request has come and was not read yet.
+func TestWhoHasSentSomethingMakesNoRoom(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	pair := func() (client, server net.Conn) {
+		t.Helper()
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if server, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close(); server.Close() })
+		return client, server
+	}
+	g := NewGate(3, nil)
+	var clients []net.Conn
+	var held []*gatedConn
+	for range 3 {
+		c, s := pair()
+		clients, held = append(clients, c), append(held, g.enter(s))
+	}
+	speak := func(i int) {
+		t.Helper()
+		if _, err := clients[i].Write([]byte("G")); err != nil {
+			t.Fatal(err)
+		}
+		for range 10_000 {
+			if engine.Unread(held[i].Conn) {
+				return
+			}
+			runtime.Gosched()
+		}
+		t.Skip("it can't be told here whether something has come")
+	}
+	speak(0)
+	speak(2)
+	_, fourth := pair()
+	if g.enter(fourth) == nil || held[0].wasEvicted() || !held[1].wasEvicted() || held[2].wasEvicted() {
+		t.Errorf("gone: %v %v %v, want the second", held[0].wasEvicted(), held[1].wasEvicted(), held[2].wasEvicted())
+	}
+	var one [1]byte
+	if _, err := held[2].Read(one[:]); err != nil { // a part of a head is no request
+		t.Fatal(err)
+	}
+	_, fifth := pair()
+	if g.enter(fifth) == nil || held[0].wasEvicted() || !held[2].wasEvicted() {
+		t.Errorf("gone: %v, %v, want the third", held[0].wasEvicted(), held[2].wasEvicted())
 	}
 }
