@@ -91,7 +91,7 @@ type Report struct {
 	Deadline bool
 
 	Endpoint  string        // the last one tried; "" if none was
-	Attempts  int           // tries, each at its endpoint
+	Attempts  int           // endpoints that it was tried at, each over as many connections as it took
 	BytesIn   int64         // of the request's body, or from the tunnel's client
 	BytesOut  int64         // of the answer's body, or to the tunnel's client
 	Queued    time.Duration // waiting for a place

@@ -363,3 +363,28 @@ func TestWhatNobodyHasReadReachesNobody(t *testing.T) {
 		}
 	}
 }
+
+// A request that is given a connection that can't be used again, and then another one, is
+// tried at one endpoint.
+func TestAnotherConnectionIsNoOtherAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, new(memnet.Net), Config{})
+		r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
+			br := bufio.NewReader(c)
+			for {
+				if _, err := readHead(br); err != nil {
+					return
+				}
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2  \r\nok\r\n0\r\n\r\n") // package http reads it
+			}
+		}))
+		client := r.client(true)
+		for range 3 {
+			status, _, body := r.get(client, "/")
+			if rep := r.last(); status != 200 || body != "ok" || rep.Attempts != 1 {
+				t.Errorf("%d %q after %d attempts; %v", status, body, rep.Attempts, rep.Err)
+			}
+			synctest.Wait()
+		}
+	})
+}

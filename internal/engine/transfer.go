@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,7 @@ type transfer struct {
 	came   time.Time   // when Forward was called
 	began  time.Time   // the first attempt
 	tried  time.Time   // the last attempt
+	at     []*endpoint // those of all attempts
 
 	hasBody  bool
 	expects  bool        // the client waits for a 100
@@ -209,7 +211,7 @@ func (t *transfer) reach() *http.Response {
 	t.header = t.outHeader()
 	err := errNoEndpoint
 	var tried []*endpoint
-	for fresh := 0; t.rep.Attempts < p.all.cfg.Attempts+maxFresh; {
+	for tries, fresh := 0, 0; tries < p.all.cfg.Attempts+maxFresh; tries++ {
 		e, probe := p.pick(time.Now(), t.o.Tenant, tried)
 		if e == nil {
 			break
@@ -245,7 +247,10 @@ func (t *transfer) reach() *http.Response {
 // attempt sends the request to e once. Where it returns an answer, that one's
 // body is the caller's to close.
 func (t *transfer) attempt(e *endpoint) (*http.Response, error) {
-	t.rep.Attempts++
+	if !slices.Contains(t.at, e) {
+		t.at = append(t.at, e)
+		t.rep.Attempts++
+	}
 	t.rep.Endpoint = e.name
 	t.tried = time.Now()
 	e.enter()
