@@ -35,8 +35,8 @@ func (f *facts) writeTo(w io.Writer, most int) {
 	for i, n := range f.names {
 		for l := range strings.SplitSeq(f.values[i], "\n") {
 			for _, part := range wrapped(l, 0, most-width-2) {
-				// A word that has no room beside the names goes below its own.
-				if n != "" && most > 0 && visible(part) > most-width-2 && visible(part) <= most-2 {
+				// A long word that has no room beside the names goes below its own.
+				if n != "" && most > 0 && visible(part) > max(leastColumn, most-width-2) && visible(part) <= most-2 {
 					fmt.Fprintf(w, "%s\n  %s\n", n, part)
 					n = ""
 					continue
