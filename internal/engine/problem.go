@@ -8,7 +8,8 @@ import (
 	"github.com/cellway/cellway"
 )
 
-// Problem returns an RFC 9457 document with a code.
+// Problem returns an RFC 9457 document with a code. It ends its line, so that what
+// stands behind it in a terminal begins another.
 func Problem(status int, code cellway.Code, detail string) []byte {
 	b, err := json.Marshal(struct {
 		Title  string       `json:"title"`
@@ -19,7 +20,7 @@ func Problem(status int, code cellway.Code, detail string) []byte {
 	if err != nil {
 		return []byte("{}") // strings and numbers always marshal
 	}
-	return b
+	return append(b, '\n')
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
