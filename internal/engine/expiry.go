@@ -69,11 +69,14 @@ func (c *client) isDoomed() bool {
 	return c.doomed
 }
 
-// retire ends an idle connection, and any other after its answer.
+// retire ends a connection that is idle for a while, and any other after its answer.
+// One that has just had an answer may have sent its next request already: see judge.
 func (c *client) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s, since := c.stage(); s == atIdle || s == atStart && c.srv.now()-since > int64(time.Second) {
+	s, since := c.stage()
+	idle := time.Duration(c.srv.now() - since)
+	if s == atIdle && idle >= lingerTime || s == atStart && idle > time.Second {
 		c.expireLocked(idleExpired)
 	}
 }

@@ -47,7 +47,7 @@ func (d *discard) space() []byte {
 
 func (d *discard) took(int) bool {
 	now := time.Now()
-	if !now.Before(d.until) || d.c.srv.closing.Load() {
+	if !now.Before(d.until) {
 		return false
 	}
 	d.c.conn.SetReadDeadline(now.Add(lingerTime))

@@ -100,3 +100,58 @@ func slowly(c io.Writer, s string, pause time.Duration) {
 		}
 	}
 }
+
+// A client that has just had its answer may have sent the next request when the server
+// is shut down. One that pauses is told at once.
+func TestShutdownAnswersWhatComesAtThatMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := new(memnet.Net)
+		s := NewServer(ServerConfig{Handler: plainAnswers{}})
+		go s.Serve(n.Listen("front"))
+		defer s.Close()
+		pausing, busy, done := dialFront(t, n), dialFront(t, n), dialFront(t, n)
+		ask := func(c io.ReadWriter) *http.Response {
+			t.Helper()
+			io.WriteString(c, ok11)
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, res.Body)
+			return res
+		}
+		ask(pausing)
+		time.Sleep(lingerTime)
+		ask(busy)
+		ask(done)
+		synctest.Wait()
+		ended := make(chan error, 1)
+		start := time.Now()
+		go func() { ended <- s.Shutdown(t.Context()) }()
+		var one [1]byte
+		if _, err := pausing.Read(one[:]); err != io.EOF || time.Since(start) > 0 {
+			t.Errorf("the one that pauses: %v after %v", err, time.Since(start))
+		}
+		time.Sleep(lingerTime / 2)
+		if res := ask(busy); res.StatusCode != 200 || !res.Close {
+			t.Errorf("the busy one is answered %d, told of the end: %v", res.StatusCode, res.Close)
+		}
+		for _, c := range []io.ReadCloser{busy, done} {
+			if _, err := c.Read(one[:]); err != io.EOF {
+				t.Errorf("then %v", err)
+			}
+			c.Close()
+		}
+		pausing.Close()
+		if err := <-ended; err != nil || time.Since(start) > 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A plainAnswers answers each call with nothing.
+type plainAnswers struct{}
+
+func (plainAnswers) ServeCall(c *Call) { c.Answer(200, nil) }
+
+func (plainAnswers) RefuseCall(c *Call, r Reason) { c.Answer(r.Code().Status(), nil) }

@@ -276,6 +276,7 @@ func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
 	for _, c := range clients {
 		end(c)
 	}
+	s.heed(lingerTime / 2)
 	s.wakeLoops() // some may have joined just now
 	return ch
 }

@@ -176,7 +176,7 @@ func (c *client) judge(now int64) (next time.Duration) {
 			c.expireFrom(s, since, idleExpired)
 		}
 	case atIdle:
-		if up(k.idleTimeout()) {
+		if up(k.idleTimeout()) || c.srv.closing.Load() && up(lingerTime) {
 			c.expireFrom(s, since, idleExpired)
 		} else if now-since >= int64(restAfter) {
 			c.rest(since)
