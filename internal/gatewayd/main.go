@@ -2,7 +2,6 @@ package gatewayd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 
@@ -29,7 +28,7 @@ func WithSignals(parent context.Context) (ctx context.Context, stop func()) {
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s := &settings{}
 	return program.Run(serving.Start{
-		Settings: &s.Settings, Declare: s.flags, Validate: s.validate, CheckAll: s.checkAll,
+		Settings: &s.Settings, Declare: s.flags, Validate: s.validate, Check: s.check,
 		Serve: func(base *serving.Daemon) error {
 			d, err := open(s, base, stdout)
 			if err != nil {
@@ -40,24 +39,15 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}, args, stdout, stderr)
 }
 
-// checkAll reports all that is wrong with the settings and what they name. It
-// may be called while a gateway runs with them.
-func (s *settings) checkAll(stdout io.Writer) error {
+// check finds all that is wrong with the settings and what they name.
+func (s *settings) check() (faults serving.Faults, doubts []error) {
 	invalid := s.validate()
 	in, unread := s.read(slog.New(slog.DiscardHandler))
 	in.closing()
-	var faults serving.Faults
-	faults.Note("", invalid)
+	faults.Invalid(invalid)
 	faults.Note("", unread)
 	if invalid == nil {
 		s.Resolve(&faults)
 	}
-	for _, doubt := range in.doubts {
-		fmt.Fprintf(stdout, "warning: %v\n", doubt)
-	}
-	if err := faults.Err(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(stdout, "ok")
-	return err
+	return faults, in.doubts
 }

@@ -4,30 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"time"
 
-	"github.com/cellway/cellway/internal/boot"
 	"github.com/cellway/cellway/internal/feed"
 	"github.com/cellway/cellway/internal/serving"
 	"github.com/cellway/cellway/routemap"
 )
 
-// checkAll reports all that is wrong with the settings and what they name. What
-// is wrong with the content of sources is a warning, as they hold it today, and so is
-// a source without a map. It may be called while a router runs with them.
-func (s *settings) checkAll(stdout io.Writer) error {
+// check finds all that is wrong with the settings and what they name. What is wrong
+// with the content of sources is a doubt, as they hold it today, and so is a source
+// without a map.
+func (s *settings) check() (faults serving.Faults, doubts []error) {
 	invalid := s.validate()
 	in, unread := s.read(slog.New(slog.DiscardHandler))
 	if in.creds != nil {
 		defer in.creds.Close()
 	}
-	var faults serving.Faults
-	if wrong, ok := errors.AsType[boot.UsageError](invalid); ok {
-		faults.Note("", wrong.Err) // this command line is right: it asks for what is wrong
-	}
+	faults.Invalid(invalid)
 	faults.Note("", unread)
 	switch err := feed.CheckStore(s.stateDir); {
 	case errors.Is(err, feed.ErrUnwritable):
@@ -40,15 +35,7 @@ func (s *settings) checkAll(stdout io.Writer) error {
 		s.Resolve(&faults)
 	}
 	// What may be mended while the router runs is no error of the settings.
-	in.doubts = append(in.doubts, s.withoutMap(in.sources)...)
-	for _, doubt := range in.doubts {
-		fmt.Fprintf(stdout, "warning: %s\n", boot.Plain(doubt, nil, nil))
-	}
-	if err := faults.Err(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(stdout, "ok")
-	return err
+	return faults, append(in.doubts, s.withoutMap(in.sources)...)
 }
 
 // lookPatience is how long a check waits for sources at most: a start may wait for

@@ -21,7 +21,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s := &settings{}
 	return program.Run(serving.Start{
-		Settings: &s.Settings, Declare: s.flags, Validate: s.validate, CheckAll: s.checkAll,
+		Settings: &s.Settings, Declare: s.flags, Validate: s.validate, Check: s.check,
 		Serve: func(base *serving.Daemon) error {
 			d, err := open(s, base, stdout)
 			if err != nil {

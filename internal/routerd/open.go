@@ -105,7 +105,7 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	l := s.share(d.Limits())
 	l.log(d.Log, s)
 	d.Gate = serving.NewGate(l.Connections, s.trusted)
-	if d.rt, err = router.New(d.config(l, log)); err != nil {
+	if d.rt, err = router.New(d.config(l)); err != nil {
 		return err
 	}
 	d.Push("connections to cells", func() error { d.rt.Close(); return nil })
@@ -125,8 +125,8 @@ func (d *daemon) open(stdout io.Writer) (err error) {
 	return err
 }
 
-// config says how the router works. What happens to cells goes to cellLog.
-func (d *daemon) config(l limits, cellLog *slog.Logger) router.Config {
+// config says how the router works.
+func (d *daemon) config(l limits) router.Config {
 	s := d.s
 	return router.Config{
 		Cells: router.Bulkhead{
@@ -134,7 +134,7 @@ func (d *daemon) config(l limits, cellLog *slog.Logger) router.Config {
 				Tunnels: l.cellTunnels, IdleConns: s.cellIdle},
 			Timeouts: router.Timeouts{Connect: s.cellConnect, FirstByte: s.cellFirstByte, ClientBody: s.ClientBody, Idle: s.StreamIdle,
 				Whole: s.requestTimeout},
-			Breaker: s.Breaker(), TLS: d.ToServers(), Attempts: s.cellAttempts, MaxConns: l.ToServers, Log: cellLog,
+			Breaker: s.Breaker(), TLS: d.ToServers(), Attempts: s.cellAttempts, MaxConns: l.ToServers, Log: d.Log,
 		},
 		Name: s.Name, TrustedProxies: s.trusted, MaxInFlight: l.InFlight, MaxBody: int64(s.MaxBody),
 		Grace: serving.OrNone(s.grace), StopWait: serving.OrNone(s.DrainWait), StopSpread: serving.OrNone(s.DrainSpread),

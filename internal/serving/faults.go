@@ -28,6 +28,15 @@ func (f *Faults) Note(key string, err error) {
 	}
 }
 
+// Invalid takes in what is wrong with settings by themselves, if anything is. That the
+// command line is wrong is not said: it asks for what is wrong.
+func (f *Faults) Invalid(err error) {
+	if wrong, ok := errors.AsType[boot.UsageError](err); ok {
+		err = wrong.Err
+	}
+	f.Note("", err)
+}
+
 // NotAPair finds a certificate without a key, or a key without a certificate, in the
 // settings that end so.
 func (f *Faults) NotAPair(prefix, cert, key string) {

@@ -18,8 +18,9 @@ type Start struct {
 	Settings *Settings
 	Declare  func(*flag.FlagSet) // the settings, those that all programs have included
 	Validate func() error
-	// CheckAll reports all that is wrong with the settings and what they name.
-	CheckAll func(out io.Writer) error
+	// Check finds all that is wrong with the settings and what they name, and what may
+	// be but is no fault of theirs. It may be called while another one serves with them.
+	Check func() (faults Faults, doubts []error)
 	// Serve serves until it is told to stop.
 	Serve func(*Daemon) error
 }
@@ -48,11 +49,24 @@ func (p Program) Run(s Start, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("log-format: %w", err)
 	}
 	if s.Settings.Check {
-		return s.CheckAll(out)
+		faults, doubts := s.Check()
+		return report(out, &faults, doubts)
 	}
 	if err := s.Validate(); err != nil {
 		return err
 	}
 	defer boot.StdLog(log)()
 	return s.Serve(NewDaemon(s.Settings, build, w, log))
+}
+
+// report says what a check has found.
+func report(out io.Writer, faults *Faults, doubts []error) error {
+	for _, doubt := range doubts {
+		fmt.Fprintf(out, "warning: %s\n", boot.Plain(doubt, nil, nil))
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "ok")
+	return err
 }
