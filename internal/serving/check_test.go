@@ -18,7 +18,7 @@ func TestCheckReportsAsPeopleRead(t *testing.T) {
 		faults Faults
 		doubts []error
 	}{
-		"ok\n": {},
+		"ok\n":                                   {},
 		"warning: workers: there are none\nok\n": {doubts: []error{fmt.Errorf("workers: there are none: %w", cellway.ErrInvalid)}},
 		"warning: one\n":                         {faults: wrong, doubts: []error{errors.New("one")}},
 	} {
