@@ -159,6 +159,13 @@ func TestAConnectionTooManyIsTurnedAway(t *testing.T) {
 	p.Eventually("both to be counted", func() error { return p.metric(`cellway_router_connections_refused_total{reason="full"}`, "2") })
 	close(f.release)
 	all.Wait()
+	// Which connections are idle is asked only so often, so that one more may be refused.
+	p.Eventually("a place to be free", func() error {
+		if status, body := p.get(p.Listen[0]+"/", "acme"); status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
 	p.wantCell("acme", "cell-001")
 }
 

@@ -27,7 +27,7 @@ const askShare = 20
 // still to be read: so no request is lost that has arrived. The one
 // that goes is of the client's address that has most of them, and there the one
 // that has been idle longest. So whoever opens many connections loses his own
-// first, and not those of others.
+// first, and not those of others unless something has just come over many of his.
 //
 // The last eighth of the places is kept from addresses that hold an eighth
 // already, idle or not. Proxies that are trusted stand for many clients: each of
@@ -44,7 +44,7 @@ type Gate struct {
 	taken   int
 	clients map[netip.Addr]*caller
 	// ranks holds the callers with idle connections, by how many each has. In a
-	// rank the first is who has been in it longest.
+	// rank the first is who has been in it, or was passed over, longest ago.
 	ranks map[int]*list.List
 	top   int // the highest rank
 
@@ -57,7 +57,7 @@ type Gate struct {
 type caller struct {
 	addr  netip.Addr // invalid for a single connection
 	held  int        // connections
-	idle  list.List  // of *gatedConn, the one idle longest first
+	idle  list.List  // of *gatedConn, the one idle, or passed over, longest ago first
 	place *list.Element
 }
 
@@ -164,7 +164,7 @@ func (g *Gate) admit(inner net.Conn) (c, victim *gatedConn, refused *atomic.Uint
 	by := g.callerOf(inner.RemoteAddr())
 	switch {
 	case g.taken >= g.near && by.addr.IsValid() && by.held >= g.share && g.share < g.most:
-		if victim = first(&by.idle); victim == nil {
+		if victim, _ = first(&by.idle, mostLooked); victim == nil {
 			return nil, nil, &g.refusedShare
 		}
 	case g.taken >= g.most:
@@ -213,32 +213,63 @@ func (g *Gate) makeRoom() bool {
 	return victim != nil && victim.Conn.Close() == nil
 }
 
-// longest returns the connection to go first, or nil. The caller holds the
-// mutex, as for all that follow.
+// mostLooked is how many connections are looked at for one that may go. Each look asks
+// the kernel, under the mutex.
+const mostLooked = 16
+
+// longest returns the connection to go first, or nil. Where requests have come over
+// those of a caller that were looked at, the next caller is one with as many idle
+// connections, and then one with fewer; each gets half of the looks that are left, and
+// the first one those that nobody needed. The caller holds the mutex, as for all that
+// follow.
 func (g *Gate) longest() *gatedConn {
+	looks := mostLooked
+	for n := g.top; n > 0; n = g.below(n) {
+		rank := g.ranks[n]
+		for range rank.Len() {
+			if looks == 0 {
+				return nil
+			}
+			e := rank.Front()
+			victim, looked := first(&e.Value.(*caller).idle, (looks+1)/2)
+			if victim != nil {
+				return victim
+			}
+			looks -= looked
+			rank.MoveToBack(e)
+		}
+	}
 	if g.top == 0 {
 		return nil
 	}
-	return first(&g.ranks[g.top].Front().Value.(*caller).idle)
+	victim, _ := first(&g.ranks[g.top].Front().Value.(*caller).idle, looks)
+	return victim
 }
 
-// mostLooked is how many connections are looked at for one that may go.
-const mostLooked = 8
+// below returns the next rank below n in which there is anybody, or 0.
+func (g *Gate) below(n int) (next int) {
+	for r := range g.ranks {
+		if r < n {
+			next = max(next, r)
+		}
+	}
+	return next
+}
 
 // first returns the first one over which nothing has come that the server has still to
-// read: it would be a request.
-func first(idle *list.List) *gatedConn {
-	e := idle.Front()
-	for range mostLooked {
-		if e == nil {
-			break
-		}
+// read: it would be a request. It looks at no more than most of them, and says at how
+// many. Those that it passes over are the last ones from now on, so that others are
+// looked at next time.
+func first(idle *list.List, most int) (victim *gatedConn, looked int) {
+	for range min(most, idle.Len()) {
+		e := idle.Front()
+		looked++
 		if c := e.Value.(*gatedConn); !engine.Unread(c.Conn) {
-			return c
+			return c, looked
 		}
-		e = e.Next()
+		idle.MoveToBack(e)
 	}
-	return nil
+	return nil, looked
 }
 
 // evict takes a connection out so that another one has its place.

@@ -242,55 +242,141 @@ func BenchmarkGate(b *testing.B) {
 
 // Nobody makes room whose request has come and was not read yet.
 func TestWhoHasSentSomethingMakesNoRoom(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	pair := func() (client, server net.Conn) {
-		t.Helper()
-		client, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if server, err = l.Accept(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { client.Close(); server.Close() })
-		return client, server
-	}
+	street := newStreet(t)
 	g := NewGate(3, nil)
-	var clients []net.Conn
-	var held []*gatedConn
-	for range 3 {
-		c, s := pair()
-		clients, held = append(clients, c), append(held, g.enter(s))
+	held := make([]*gatedConn, 3)
+	for i := range held {
+		held[i] = g.enter(street.comes("10.0.0.1:1"))
 	}
-	speak := func(i int) {
-		t.Helper()
-		if _, err := clients[i].Write([]byte("G")); err != nil {
-			t.Fatal(err)
-		}
-		for range 10_000 {
-			if engine.Unread(held[i].Conn) {
-				return
-			}
-			runtime.Gosched()
-		}
-		t.Skip("it can't be told here whether something has come")
-	}
-	speak(0)
-	speak(2)
-	_, fourth := pair()
-	if g.enter(fourth) == nil || held[0].wasEvicted() || !held[1].wasEvicted() || held[2].wasEvicted() {
+	street.speaks(held[0])
+	street.speaks(held[2])
+	if g.enter(street.comes("10.0.0.1:1")) == nil || held[0].wasEvicted() || !held[1].wasEvicted() || held[2].wasEvicted() {
 		t.Errorf("gone: %v %v %v, want the second", held[0].wasEvicted(), held[1].wasEvicted(), held[2].wasEvicted())
 	}
 	var one [1]byte
 	if _, err := held[2].Read(one[:]); err != nil { // a part of a head is no request
 		t.Fatal(err)
 	}
-	_, fifth := pair()
-	if g.enter(fifth) == nil || held[0].wasEvicted() || !held[2].wasEvicted() {
+	if g.enter(street.comes("10.0.0.1:1")) == nil || held[0].wasEvicted() || !held[2].wasEvicted() {
 		t.Errorf("gone: %v, %v, want the third", held[0].wasEvicted(), held[2].wasEvicted())
 	}
+}
+
+// Requests that have just come over the oldest connections of an address don't shut
+// others out while somebody is idle.
+func TestWhoHasSentMuchShutsNobodyOut(t *testing.T) {
+	const many, few = "10.0.0.1:1", "10.0.0.2:1"
+	for name, tt := range map[string]struct {
+		speaking, silent int      // connections of many
+		few              int      // and of few, all of them silent
+		gone             []string // as one after the other comes; "" for one that is refused
+	}{
+		"one of few goes where all of many speak":                       {speaking: 12, few: 2, gone: []string{few, few}},
+		"even where more of them speak than are looked at":              {speaking: 40, few: 2, gone: []string{few, few}},
+		"those of many that speak don't hide those that don't for long": {speaking: 40, silent: 10, gone: []string{"", "", many, many}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			street := newStreet(t)
+			g := NewGate(tt.speaking+tt.silent+tt.few, nil)
+			g.near, g.share = g.most, g.most
+			for range tt.speaking {
+				street.speaks(g.enter(street.comes(many)))
+			}
+			open := g.enterAll(slices.Concat(slices.Repeat([]string{many}, tt.silent), slices.Repeat([]string{few}, tt.few))...)
+			for i, want := range tt.gone {
+				c := g.enter(&visitor{from: fmt.Sprintf("10.0.1.%d:1", i)})
+				if c != nil {
+					c.setState(http.StateActive)
+				}
+				gone := ""
+				if at := slices.IndexFunc(open, (*gatedConn).wasEvicted); at >= 0 {
+					gone = open[at].RemoteAddr().String()
+					open = slices.Delete(open, at, at+1)
+				}
+				if gone != want || (c == nil) != (want == "") {
+					t.Errorf("the connection %d took the place of one of %q, want %q; refused: %v", i, gone, want, c == nil)
+				}
+			}
+		})
+	}
+}
+
+// Callers with one connection each are all looked at in the end, wherever in the rank
+// the idle one is.
+func TestNoCallerIsPassedOverForEver(t *testing.T) {
+	street := newStreet(t)
+	g := NewGate(41, nil)
+	g.near, g.share = g.most, g.most
+	for i := range 40 {
+		street.speaks(g.enter(street.comes(fmt.Sprintf("10.0.0.%d:1", i))))
+	}
+	idle := g.enter(&visitor{from: "10.0.1.1:1"})
+	for try := range 12 {
+		if c := g.enter(&visitor{from: "10.0.2.1:1"}); c != nil {
+			if !idle.wasEvicted() {
+				t.Error("another one went")
+			}
+			return
+		} else if try == 0 && g.refusedFull.Load() != 1 {
+			t.Errorf("%d counted as refused", g.refusedFull.Load())
+		}
+	}
+	t.Error("nobody made room")
+}
+
+// A street is where connections come from that can speak.
+type street struct {
+	t       *testing.T
+	l       net.Listener
+	clients map[net.Conn]net.Conn // by the server's side
+}
+
+func newStreet(t *testing.T) *street {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return &street{t, l, map[net.Conn]net.Conn{}}
+}
+
+// A passer is a connection that seems to come from elsewhere.
+type passer struct {
+	net.Conn
+	from string
+}
+
+func (p *passer) RemoteAddr() net.Addr { return visitorAddr(p.from) }
+func (p *passer) NetConn() net.Conn    { return p.Conn }
+
+// comes returns the server's side of a new connection.
+func (s *street) comes(from string) net.Conn {
+	s.t.Helper()
+	client, err := net.Dial("tcp", s.l.Addr().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server, err := s.l.Accept()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { client.Close(); server.Close() })
+	p := &passer{server, from}
+	s.clients[p] = client
+	return p
+}
+
+// speaks has something come over a connection, which is there on return.
+func (s *street) speaks(c *gatedConn) {
+	s.t.Helper()
+	if _, err := s.clients[c.Conn].Write([]byte("G")); err != nil {
+		s.t.Fatal(err)
+	}
+	for range 10_000 {
+		if engine.Unread(c.Conn) {
+			return
+		}
+		runtime.Gosched()
+	}
+	s.t.Skip("it can't be told here whether something has come")
 }
