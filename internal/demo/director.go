@@ -30,12 +30,14 @@ type director struct {
 	runner *act.Runner
 	wake   chan struct{}
 
-	slow throttle // owned by direct
+	slow     throttle      // owned by direct
+	replayed time.Duration // what plays beyond the first of their acts took of the script's time; owned by direct
 
 	mu      sync.Mutex
 	rep     report.Report
 	queue   []cue
-	playing *playing
+	onStage bool     // an act is performed, if only between two of its plays
+	playing *playing // nil between plays
 	chosen  cellway.CellID
 	version cellway.Version
 	owned   map[cellway.CellID]int
@@ -232,9 +234,11 @@ func (d *director) busy(ctx context.Context, p pace, limit time.Duration) (bool,
 	return p99 > time.Duration(lateShare*float64(limit)), err
 }
 
-// scriptPace is that of each of so many acts in the time that is left.
+// scriptPace is that of each of so many acts in the time that is left. What acts
+// that were played again took is not counted: it would hurry the others, on a machine
+// that was just found to be busy.
 func (d *director) scriptPace(left int) pace {
-	return paceFor(time.Until(d.began.Add(d.cfg.For))/time.Duration(max(1, left)), len(d.runner.Tenants))
+	return paceFor(time.Until(d.began.Add(d.cfg.For+d.replayed))/time.Duration(max(1, left)), len(d.runner.Tenants))
 }
 
 // judge sets the throttle by a p99 where nothing is wrong, says so, and reports
@@ -259,6 +263,7 @@ func (d *director) next(ctx context.Context) error {
 	d.mu.Lock()
 	c := d.queue[0]
 	d.queue = d.queue[1:]
+	d.onStage = true
 	left := 1
 	for _, q := range d.queue {
 		if q.script {
@@ -278,7 +283,7 @@ func (d *director) next(ctx context.Context) error {
 	out, err := d.perform(ctx, c, p)
 	d.calm()
 	d.mu.Lock()
-	d.playing = nil
+	d.onStage, d.playing = false, nil
 	if err != nil && ctx.Err() != nil {
 		d.rep.CutOff = &report.CutOff{Name: c.act.Name, Target: c.target}
 	}
@@ -298,96 +303,17 @@ func (d *director) next(ctx context.Context) error {
 	return nil
 }
 
-// perform plays an act. One of the script whose answers were late, and no worse, is
-// played again, more slowly: late answers may be the machine's doing, and a failure
-// that is the fleet's comes again.
-func (d *director) perform(ctx context.Context, c cue, p pace) (report.Act, error) {
-	var tries trials
-	for {
-		out, err := d.play(ctx, c, p)
-		if err != nil {
-			return out, err
-		}
-		again := tries.add(&out)
-		if !again || !c.script {
-			return out, nil
-		}
-		d.tellOutcome(out)
-		p.window *= 2
-		if err := d.untilBearable(ctx, p, c.act.Limit); err != nil {
-			return out, err
-		}
-		d.tell(fmt.Sprintf("act %s again, to see whether that was the machine's doing: play %d", c.act.Name, tries.plays+1))
-	}
-}
-
-// play plays an act once and judges it.
-func (d *director) play(ctx context.Context, c cue, p pace) (report.Act, error) {
-	p = d.slow.apply(p)
-	hold := time.Duration(0)
-	if !c.script && c.act.Name == drainAct {
-		hold = drainTime
-	}
-	now := &playing{cue: c, began: time.Now(), window: max(p.window, hold), end: make(chan struct{})}
-	d.mu.Lock()
-	d.playing = now
-	d.mu.Unlock()
-	d.load.SetRate(p.cover, p.skew)
-	wasSlow := d.slow.closed > 0
-	out, err := d.runner.Play(ctx, act.Play{Act: c.act, Target: c.target, Window: p.window, Hold: hold, End: now.end})
-	d.tellDeaths()
-	if err != nil || c.act.Control {
-		return out, err
-	}
-	d.judge(elsewhere(out), c.act.Limit)
-	if out.OnlyLate() {
-		// The load shares the machine: if it was late itself, so was everybody.
-		stalled := out.LagMS > lateShare*out.LimitMS
-		if out.Inconclusive = wasSlow || stalled; !out.Inconclusive {
-			out.Inconclusive, err = d.busy(ctx, p, c.act.Limit)
-		}
-	}
-	return out, err
-}
-
-// untilBearable slows the load down until the machine bears it with nothing wrong,
-// and waits a while for a machine that doesn't.
-func (d *director) untilBearable(ctx context.Context, p pace, limit time.Duration) error {
-	for range bearTries {
-		slowed := d.slow.apply(p)
-		d.load.SetRate(slowed.cover, slowed.skew)
-		p99, err := d.sample(ctx, limit)
-		if err != nil {
-			return err
-		}
-		if d.judge(p99, limit); p99 <= time.Duration(lateShare*float64(limit)) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// bearTries is how often the load is looked at, each time for [warmTime], before an
-// act is played again all the same.
-const bearTries = 8
-
 // tellOutcome tells what came of a play.
 func (d *director) tellOutcome(out report.Act) {
-	d.tell(fmt.Sprintf("%s: touched %s of tenants, predicted %s: %s", out.Name, report.Percent(out.TouchedShare), report.Percent(out.PredictedShare), out.Verdict()))
+	at := ""
+	if out.LoadShare > 0 {
+		at = fmt.Sprintf(", at %s of the load", report.Percent(out.LoadShare))
+	}
+	d.tell(fmt.Sprintf("%s: touched %s of tenants, predicted %s: %s%s", out.Name, report.Percent(out.TouchedShare), report.Percent(out.PredictedShare), out.Verdict(), at))
 	if h := out.Hands; h != nil {
 		d.tell(fmt.Sprintf("hands of %d of %d workers: %s of the cell's tenants lost all (predicted %s), %s one or all (%s)", h.Size, h.Workers,
 			report.Percent(h.LostShare), report.Percent(h.PredictedLostShare), report.Percent(h.DegradedShare), report.Percent(h.PredictedDegradedShare)))
 	}
-}
-
-// elsewhere returns the worst p99 of the cells that nothing was done to.
-func elsewhere(a report.Act) (p99 time.Duration) {
-	for _, c := range a.Cells {
-		if c.ID != a.Target {
-			p99 = max(p99, time.Duration(c.P99MS*float64(time.Millisecond)))
-		}
-	}
-	return p99
 }
 
 // report returns what has come of the acts so far, and what of the script is

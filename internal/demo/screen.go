@@ -104,7 +104,7 @@ func (d *director) answer(key string) string {
 		case d.wake <- struct{}{}:
 		default: // it looks anyway
 		}
-		if now == nil && len(d.queue) == 1 {
+		if !d.onStage && len(d.queue) == 1 {
 			return ""
 		}
 		return word + " waits for its turn"

@@ -48,6 +48,7 @@ type Act struct {
 	Inconclusive   bool           `json:"inconclusive,omitempty"` // not contained by late answers alone, on a machine that was too busy to tell
 	Plays          int            `json:"plays,omitempty"`        // how often it was played, if more than once; all else is of the last time
 	Late           int            `json:"late_plays,omitempty"`   // of them, those whose answers were late where they should not have been, and no worse
+	LoadShare      float64        `json:"load_share,omitempty"`   // of the load that there was to be, what this play had; zero is all of it
 	LimitMS        float64        `json:"limit_ms"`               // the latency above which a request touches its tenant
 	Seconds        float64        `json:"seconds"`                // how long it took
 	MinRequests    int            `json:"min_requests"`           // what the quietest tenant sent

@@ -237,7 +237,7 @@ func TestInconclusiveActsAreToldApart(t *testing.T) {
 
 func TestPlaysThatWereLateAreTold(t *testing.T) {
 	again := Judge(Scene{Name: "kill-cell", Target: "cell-002", Harm: true}, measured(map[cellway.TenantID]string{"tenant-0002": "!"}))
-	again.Plays, again.Late = 2, 1
+	again.Plays, again.Late, again.LoadShare = 2, 1, 0.6
 	var r Report
 	r.Add(again)
 	if !r.Contained || !r.AsExpected() || r.Inconclusive() {
@@ -247,13 +247,13 @@ func TestPlaysThatWereLateAreTold(t *testing.T) {
 	if err := r.Table(&b, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"contained at play 2", "kill-cell was played 2 times: in 1 of them answers were late"} {
+	for _, want := range []string{"contained at play 2", "kill-cell was played 2 times: in 1 of them answers were late", "The play of it that counts had 60.0 % of the load."} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
 	}
 	text, err := json.Marshal(r)
-	if err != nil || !strings.Contains(string(text), `"plays":2,"late_plays":1`) {
+	if err != nil || !strings.Contains(string(text), `"plays":2,"late_plays":1,"load_share":0.6`) {
 		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -244,6 +244,9 @@ func (r *Report) summary() (lines []string) {
 	for _, a := range r.Acts {
 		if a.Plays > 1 {
 			say("%s was played %d times: in %d of them answers were late where nothing was done, and none failed. That may be this machine's doing, which was busy or slow; a fault of the fleet would come again.", a.Name, a.Plays, a.Late)
+			if a.LoadShare > 0 {
+				say("The play of it that counts had %s of the load.", Percent(a.LoadShare))
+			}
 		}
 	}
 	if inconclusive > 0 {
