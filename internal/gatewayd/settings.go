@@ -116,7 +116,6 @@ func (s *settings) flags(fs *flag.FlagSet) {
 	fs.IntVar(&s.workerTunnels, "worker-tunnels", 4096, "tunnels to one worker at a time")
 	fs.IntVar(&s.workerIdle, "worker-idle-connections", 64, "unused connections kept for one worker")
 	fs.DurationVar(&s.workerConnect, "worker-connect-timeout", 250*time.Millisecond, "how long connecting to a worker may take")
-
 }
 
 // program is how a gateway is called.

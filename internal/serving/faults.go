@@ -3,6 +3,8 @@ package serving
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cellway/cellway/internal/boot"
@@ -47,8 +49,8 @@ func (f *Faults) NotAPair(prefix, cert, key string) {
 
 // Below finds numbers that are below least.
 func (f *Faults) Below(least int, all map[string]int) {
-	for key, n := range all {
-		if n < least {
+	for _, key := range inOrder(all) {
+		if n := all[key]; n < least {
 			f.Bad(key, "%d is below %d", n, least)
 		}
 	}
@@ -56,8 +58,8 @@ func (f *Faults) Below(least int, all map[string]int) {
 
 // Negative finds durations that are below 0.
 func (f *Faults) Negative(all map[string]time.Duration) {
-	for key, d := range all {
-		if d < 0 {
+	for _, key := range inOrder(all) {
+		if d := all[key]; d < 0 {
 			f.Bad(key, "%v is below 0", d)
 		}
 	}
@@ -65,12 +67,16 @@ func (f *Faults) Negative(all map[string]time.Duration) {
 
 // NotPositive finds durations that are not above 0.
 func (f *Faults) NotPositive(all map[string]time.Duration) {
-	for key, d := range all {
-		if d <= 0 {
+	for _, key := range inOrder(all) {
+		if d := all[key]; d <= 0 {
 			f.Bad(key, "%v is not above 0", d)
 		}
 	}
 }
+
+// inOrder returns the names of settings such that the same faults are said in the same
+// order each time.
+func inOrder[V any](all map[string]V) []string { return slices.Sorted(maps.Keys(all)) }
 
 // Err returns all that is wrong, or nil.
 func (f *Faults) Err() error { return errors.Join(f.all...) }
