@@ -42,7 +42,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // check finds all that is wrong with the settings and what they name.
 func (s *settings) check() (faults serving.Faults, doubts []error) {
 	invalid := s.validate()
-	in, unread := s.read(slog.New(slog.DiscardHandler))
+	in, _, unread := s.read(slog.New(slog.DiscardHandler))
 	in.closing()
 	faults.Invalid(invalid)
 	faults.Note("", unread)

@@ -28,7 +28,6 @@ type inputs struct {
 	closing  func()                                    // what the source needs closed
 	tenants  map[cellway.TenantID]gateway.TenantLimits // at the start
 	limits   *tenantLimits
-	files    serving.Files
 	clientCA *serving.Authorities
 
 	// doubts say what is wrong, or may be, with what the settings name, and is no
@@ -37,18 +36,19 @@ type inputs struct {
 }
 
 // read reads all files that are settings themselves, and the list of workers if it
-// is one, and reports everything that is wrong with any of them.
-func (s *settings) read(log *slog.Logger) (in inputs, err error) {
+// is one, and reports everything that is wrong with any of them. The files it returns
+// are all there are, those of the common settings and the gateway's own.
+func (s *settings) read(log *slog.Logger) (in inputs, files serving.Files, err error) {
 	var faults serving.Faults
 	in.source, in.closing, in.doubts, err = s.workers.open(cellway.CellID(s.cell), log)
 	faults.Note("", err)
 	in.limits = &tenantLimits{path: s.tenantLimits, usual: s.limits(), log: log}
 	in.tenants, err = in.limits.load()
 	faults.Note("tenant-limits", err)
-	in.files = s.Files(log, &faults)
-	in.clientCA = in.files.Authorities("client-ca", s.clientCA, log, &faults)
-	in.files.Watched = append(in.files.Watched, in.limits)
-	return in, faults.Err()
+	files = s.Files(log, &faults)
+	in.clientCA = files.Authorities("client-ca", s.clientCA, log, &faults)
+	files.Watched = append(files.Watched, in.limits)
+	return in, files, faults.Err()
 }
 
 // open reads and binds all that the settings name. What it opened is undone if
@@ -64,10 +64,9 @@ func open(s *settings, base *serving.Daemon, stdout io.Writer) (*daemon, error) 
 
 func (d *daemon) open(stdout io.Writer) (err error) {
 	s := d.s
-	if d.inputs, err = s.read(d.Log); err != nil {
+	if d.inputs, d.Files, err = s.read(d.Log); err != nil {
 		return err
 	}
-	d.Files = d.files
 	d.Push("source of workers", func() error { d.closing(); return nil })
 	d.Doubt(d.doubts)
 	if err := d.Listen(); err != nil {

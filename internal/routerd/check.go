@@ -18,7 +18,7 @@ import (
 // without a map.
 func (s *settings) check() (faults serving.Faults, doubts []error) {
 	invalid := s.validate()
-	in, unread := s.read(slog.New(slog.DiscardHandler))
+	in, _, unread := s.read(slog.New(slog.DiscardHandler))
 	if in.creds != nil {
 		defer in.creds.Close()
 	}

@@ -33,7 +33,6 @@ type inputs struct {
 	creds   *feed.Credentials
 	sources []feed.Source
 	targets []feed.Target
-	files   serving.Files
 
 	// doubts say what is wrong, or may be, with what the settings name, and is no
 	// reason not to start.
@@ -44,7 +43,7 @@ type inputs struct {
 // that is wrong with any of them. Sources are not looked at: whatever they hold
 // now, and however long they hang, the last known good map is there to start
 // from.
-func (s *settings) read(log *slog.Logger) (in inputs, err error) {
+func (s *settings) read(log *slog.Logger) (in inputs, files serving.Files, err error) {
 	var faults serving.Faults
 	in.keys, err = feed.OpenKeyring(s.keyring, log)
 	faults.Note("keyring", err)
@@ -66,8 +65,8 @@ func (s *settings) read(log *slog.Logger) (in inputs, err error) {
 		}
 		in.sources = append(in.sources, feed.NewFile(one))
 	}
-	in.files = s.Files(log, &faults)
-	return in, faults.Err()
+	files = s.Files(log, &faults)
+	return in, files, faults.Err()
 }
 
 // open reads and binds all that the settings name. What it opened is undone if
@@ -82,10 +81,9 @@ func open(s *settings, base *serving.Daemon, stdout io.Writer) (*daemon, error) 
 
 func (d *daemon) open(stdout io.Writer) (err error) {
 	s, log := d.s, d.Log
-	if d.inputs, err = s.read(log); err != nil {
+	if d.inputs, d.Files, err = s.read(log); err != nil {
 		return err
 	}
-	d.Files = d.files
 	d.Doubt(d.doubts)
 	d.Push("control planes", func() error { d.creds.Close(); return nil })
 	if err := d.Listen(); err != nil {
