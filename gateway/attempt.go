@@ -12,16 +12,18 @@ import (
 type attempt struct {
 	try     hand.Try
 	worker  *worker
-	there   bool  // among the requests to the worker
-	began   int64 // by the cell's clock; so is deadline
-	since   int64 // when it was sent, and the wait for the answer began
-	waiting bool  // since is known
-	asked   bool  // whether to leave it for another one
-	later   int64 // when to ask, as there was nobody else to ask; 0 for the usual time
-	settled bool  // what came of it was taken in
-	paid    bool  // it is a retry, and was paid for
-	full    bool  // a worker has all that it may, as its limits or itself said
-	hurried bool  // see hurry
+	there   bool          // among the requests to the worker
+	began   int64         // by the cell's clock; so is deadline
+	since   int64         // when the wait for the answer began, as far as is known
+	limit   time.Duration // what Limit said last
+	more    bool          // Limit is asked once more, as GiveUp has said no
+	final   bool          // nothing but the deadline ends it
+	asked   bool          // whether to leave it for another one
+	later   int64         // when to ask, as there was nobody else to ask; 0 for the usual time
+	settled bool          // what came of it was taken in
+	paid    bool          // it is a retry, and was paid for
+	full    bool          // a worker has all that it may, as its limits or itself said
+	hurried bool          // see hurry
 
 	reached bool         // the request may have run
 	failure cellway.Code // then: of the last attempt for which that is so; "" if it was answered
@@ -75,7 +77,7 @@ func (x *exchange) aim() {
 	}
 	w := x.worker
 	x.try = hand.Try{Member: &w.Member, N: x.call.Start(), Probe: probe}
-	x.same, x.settled, x.waiting, x.asked, x.later, x.began = false, false, false, false, 0, gw.cell.Now()
+	x.same, x.settled, x.more, x.asked, x.later, x.began = false, false, false, false, 0, gw.cell.Now()
 	x.options = engine.Options{
 		Tenant: cellway.TenantID(x.ten.Name), Edit: x, KeepCellHeaders: true, MaxBody: gw.cfg.MaxBody,
 		QueueWait: time.Duration(max(1, x.deadline-x.began)), Patience: x, Once: true,
@@ -129,9 +131,14 @@ func (x *exchange) quit() {
 // Limit returns when the attempt may be left for another one, and later, when
 // there is no time left. Neither a wait for a place nor the way to the worker counts
 // against it, but both do against the deadline.
+//
+// It may be asked before there is a connection, and counts from when there is one. So
+// GiveUp is asked early at first where nothing but the deadline counts, and knows then
+// when that was. Still, the deadline does not end the way itself, which has its own
+// limit; nor is it asked for early with a long body, as that may take longer.
 func (x *exchange) Limit() time.Duration {
-	if !x.waiting {
-		x.waiting, x.since = true, x.gw.cell.Now()
+	if !x.more {
+		x.since = x.gw.cell.Now()
 	}
 	at := x.deadline
 	if !x.asked && x.in.Short() {
@@ -139,7 +146,12 @@ func (x *exchange) Limit() time.Duration {
 			at = min(max(soft, x.later), x.deadline)
 		}
 	}
-	return time.Duration(max(1, at-x.since))
+	wait := time.Duration(at - x.since)
+	if x.final = at == x.deadline; x.final && !x.more && x.in.Short() {
+		wait = max(wait-x.gw.cfg.Workers.Timeouts.Connect, min(wait, 10*time.Millisecond))
+	}
+	x.more, x.limit = false, max(wait, time.Millisecond)
+	return x.limit
 }
 
 // took notes when the attempt's answer began, or didn't.
@@ -152,6 +164,10 @@ func (x *exchange) GiveUp() bool {
 	now := x.gw.cell.Now()
 	if now >= x.deadline {
 		return true
+	}
+	x.more, x.since = true, now-int64(x.limit) // if not a little before
+	if x.final {
+		return false
 	}
 	if x.in.Short() && !x.other() {
 		x.later = now + max(now-x.since, int64(time.Millisecond)) // somebody may be back by then

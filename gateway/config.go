@@ -80,8 +80,10 @@ type Config struct {
 	// Log, if it is nil.
 	Retries Retries
 
-	// Timeout bounds the wait for an answer to begin, over all attempts. If
-	// zero, 30 seconds.
+	// Timeout bounds the wait for an answer to begin, over all attempts. A
+	// connection to a worker that is under way at its end is still waited for, and
+	// a body that is long or of unknown length may come in beyond it. If zero, 30
+	// seconds.
 	Timeout time.Duration
 
 	// Tenant is what each tenant may do, and Tenants what those may to whom

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -176,6 +178,46 @@ func TestTimeoutBoundsTheWaitForAPlace(t *testing.T) {
 				})
 			}
 			all.Wait()
+		}
+	})
+}
+
+// The way to a worker is part of the wait for an answer, however the request came and
+// whether or not it may be tried again. What goes on beyond the timeout is a connection
+// that was begun before, and nothing after it.
+func TestTimeoutBoundsTheWayToAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout, connect = 2 * time.Second, 600 * time.Millisecond
+		r := newRig(t, 4, 2, func(c *Config) {
+			c.Timeout = timeout
+			c.Workers.Timeouts.Connect = connect
+			dial := c.Workers.Dial
+			c.Workers.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				time.Sleep(connect - 50*time.Millisecond)
+				return dial(ctx, network, addr)
+			}
+		})
+		for _, m := range r.mills {
+			m.set(hang)
+		}
+		one, two := r.client, r.overHTTP2()
+		for name, q := range map[string]struct {
+			by *http.Client
+			question
+		}{
+			"GET":              {one, question{key: "a"}},
+			"POST":             {one, question{key: "b", method: "POST", body: "x"}},
+			"GET over HTTP/2":  {two, question{key: "c"}},
+			"POST over HTTP/2": {two, question{key: "d", method: "POST", body: "x"}},
+			"gRPC": {two, question{key: "e", method: "POST", path: "/pkg.Service/Call", body: "\x00\x00\x00\x00\x00",
+				header: header("Content-Type", "application/grpc", "Te", "trailers")}},
+		} {
+			r.client = q.by
+			if res := r.do(q.question); res.took < timeout-10*time.Millisecond || res.took > timeout+250*time.Millisecond {
+				t.Errorf("%s: answered %d %s %s after %v", name, res.status, res.code, res.header.Get("Grpc-Message"), res.took)
+			} else {
+				t.Logf("%s: %v", name, res.took)
+			}
 		}
 	})
 }
