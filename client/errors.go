@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,11 @@ var ErrUnauthenticated = errors.New("not authenticated")
 // that was answered so, [ErrUnanswered] is true as well.
 var ErrForeign = errors.New("not a control plane")
 
+// ErrCleartext is the error of a request in cleartext to a server that speaks TLS:
+// its address begins with https. [ErrForeign] is true of it as well, as the server
+// has not said who it is.
+var ErrCleartext = errors.New("it speaks TLS, and was asked in cleartext")
+
 // An Error is an answer that is not a success. It unwraps to the sentinel that
 // its code stands for, if there is one.
 type Error struct {
@@ -38,14 +44,16 @@ type Error struct {
 
 	unsure  bool // a write that may have taken effect all the same
 	foreign bool // somebody else's answer
+	clear   bool // of a server that speaks TLS, to a request in cleartext
 }
 
-// Is reports whether target is [ErrForeign] and somebody else answered, or
+// Is reports whether target is [ErrForeign] and somebody else answered,
+// [ErrCleartext] and a server that speaks TLS answered a request in cleartext, or
 // [ErrUnanswered] and e leaves open whether the write took effect: a store that
 // failed may have kept it, and behind a proxy that failed the control plane may
 // have gone on.
 func (e *Error) Is(target error) bool {
-	return target == ErrUnanswered && e.unsure || target == ErrForeign && e.foreign
+	return target == ErrUnanswered && e.unsure || target == ErrForeign && e.foreign || target == ErrCleartext && e.clear
 }
 
 func (e *Error) Error() string {
@@ -94,9 +102,17 @@ func (e *Error) answeredBy(url string, resp *http.Response, text []byte) {
 		e.Problem = api.Problem{Detail: fmt.Sprintf("%s: %s, and the answer is not the control plane's: %.200q", e.Op, resp.Status, text)}
 	default:
 		e.foreign = true
+		e.clear = resp.StatusCode == http.StatusBadRequest && strings.HasPrefix(url, "http://") && wantsTLS(text)
 		e.Problem = api.Problem{Detail: fmt.Sprintf("%s is %v: it answers %s with %s, %.200q", url, ErrForeign, e.Op, resp.Status, text)}
 	}
 	e.Status = resp.StatusCode
+}
+
+// wantsTLS reports whether text, the body of a 400, is what servers that speak TLS say
+// to a request in cleartext: those of package http, and nginx. There is nothing else in
+// such an answer to tell it by.
+func wantsTLS(text []byte) bool {
+	return bytes.Contains(text, []byte("HTTP request to an HTTPS server")) || bytes.Contains(text, []byte("plain HTTP request was sent to HTTPS port"))
 }
 
 // unreachable says that no connection to the control plane came about.
@@ -104,7 +120,7 @@ func (c *Client) unreachable(err error) error {
 	msg := err.Error()
 	hint := "is it running, and is this its address?"
 	switch {
-	case strings.Contains(msg, "server gave HTTP response to HTTPS client"):
+	case errors.Is(err, http.ErrSchemeMismatch):
 		hint = "it speaks plain HTTP: use http://"
 	case strings.Contains(msg, "certificate"):
 		hint = "name the authority that signed its certificate, or give the certificate that it asks for"

@@ -113,7 +113,7 @@ func (a *app) mends(err error) (out []string) {
 		if conn, err := a.resolve(); err == nil && conn.unread != nil {
 			out = append(out, fmt.Sprintf("the contexts were left aside: %v", conn.unread))
 		}
-	case errors.Is(err, client.ErrForeign) && strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
+	case errors.Is(err, client.ErrCleartext):
 		from("it speaks TLS: give its address with https://; ")
 	case errors.Is(err, client.ErrForeign):
 		from("give the address of a control plane, as in --url http://127.0.0.1:7700; ")
@@ -147,7 +147,9 @@ var lists = map[string]string{
 var setters = map[string]string{"cell": "cellway cell set", "tenant": "cellway tenant set", "fleet": "cellway fleet set"}
 
 // about finds the command that helps with the record that a refusal of the control
-// plane is about, if there is one and the refusal has not named one itself.
+// plane is about, if there is one and the refusal has not named one itself. Which record
+// that is stands in the words of the refusal alone; others than those known here, as of
+// another version, cost the hint and change nothing else.
 func about(err error, commands map[string]string, text string) []string {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok || strings.Contains(refused.Detail, "; ") {

@@ -24,6 +24,20 @@ func TestAControlPlaneThatSpeaksTLSIsNoStranger(t *testing.T) {
 	}
 }
 
+// Nor is another program one that speaks TLS for what its page says.
+func TestAPageAboutTLSIsNoServerOfIt(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "if you sent an HTTP request to an HTTPS server, mend that", http.StatusNotFound)
+	}))
+	defer s.Close()
+	t.Setenv("CELLWAY_CONFIG", t.TempDir()+"/config.yaml")
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"cellway", "--url", s.URL, "cell", "list"}, strings.NewReader(""), &stdout, &stderr)
+	if code != exitUnavailable || !strings.Contains(stderr.String(), "give the address of a control plane") {
+		t.Errorf("code %d\n%s", code, stderr.String())
+	}
+}
+
 // A program that answers all that it is asked with 200 is no control plane, and nothing
 // that is said of a fleet comes from it.
 func TestProgramsThatSayYesAreNoControlPlane(t *testing.T) {
