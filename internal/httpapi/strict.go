@@ -33,7 +33,7 @@ func decodeBody(text []byte, v any, newer bool) error {
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if err := dec.Decode(v); err != nil {
-		_, err := strictjson.Explain(text, v, err)
+		_, err := strictjson.Explain(text, v, newer, err)
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {

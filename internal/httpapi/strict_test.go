@@ -221,6 +221,11 @@ func TestReportOfANewerRouterIsTakenWithoutWhatIsUnknown(t *testing.T) {
 			t.Errorf("%s: answered %d", name, code)
 		}
 	}
+	// Nor is what is unknown told where something else is wrong.
+	odd := askRaw(t, s, "POST", "/v1/routers/r1", `{"fleet":"shop","mood":1,"Interval_ms":"long"}`)
+	if text := odd.Body.String(); odd.Code != 400 || strings.Contains(text, "mood") || !strings.Contains(text, "it is written \\\"interval_ms\\\"") {
+		t.Errorf("answered %d %s", odd.Code, text)
+	}
 }
 
 // Whatever is taken says the same to a reader that keeps the first of two names,

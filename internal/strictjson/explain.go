@@ -16,8 +16,9 @@ import (
 // Explain returns why text could not be decoded into what v points to, for which
 // package json has its own words, err. It names the field, what stands there and what
 // belongs there, and no type of this program. The offset is where that ends in text,
-// below 0 if it is about all of it.
-func Explain(text []byte, v any, err error) (offset int64, _ error) {
+// below 0 if it is about all of it. With newer, fields that are unknown are passed over,
+// as by [Names].
+func Explain(text []byte, v any, newer bool, err error) (offset int64, _ error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return -1, errors.New("it is empty")
 	}
@@ -33,7 +34,7 @@ func Explain(text []byte, v any, err error) (offset int64, _ error) {
 	if at, odd := mismatch(text, 0, reflect.TypeOf(v), ""); odd != nil {
 		return at, odd
 	}
-	if at, odd := checkNames(text, v, false); odd != nil { // an unknown field
+	if at, odd := checkNames(text, v, newer); odd != nil { // one in another case, or an unknown one
 		return at, odd
 	}
 	if own, ok := strings.CutPrefix(err.Error(), "json: "); ok {

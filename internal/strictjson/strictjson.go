@@ -16,7 +16,7 @@ import (
 func Decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(v); err != nil {
-		at, err := Explain(text, v, err)
+		at, err := Explain(text, v, false, err)
 		return onLine(text, at, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

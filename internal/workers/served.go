@@ -30,7 +30,7 @@ func DecodeServed(b []byte) (Served, error) {
 		List   json.RawMessage `json:"list"`
 	}
 	if err := json.Unmarshal(b, &in); err != nil {
-		_, err := strictjson.Explain(b, &in, err)
+		_, err := strictjson.Explain(b, &in, true, err)
 		return Served{}, fmt.Errorf("served list of workers: %w: %w", cellway.ErrInvalid, err)
 	}
 	if err := in.Cell.Validate(); err != nil {

@@ -155,6 +155,10 @@ func TestServedPassesOverWhatANewerControlPlaneAdds(t *testing.T) {
 			t.Errorf("%s: error %v, want ErrInvalid", name, err)
 		}
 	}
+	_, err = DecodeServed([]byte(`{"colour":"blue","Cell":7}`))
+	if !errors.Is(err, cellway.ErrInvalid) || strings.Contains(err.Error(), "colour") || !strings.Contains(err.Error(), `it is written "cell"`) {
+		t.Errorf("what is wrong beside what is unknown: %v", err)
+	}
 }
 
 func FuzzServedRoundTrip(f *testing.F) {
