@@ -44,7 +44,7 @@ func hold(all []result, r result, peer string, most float64) verdict {
 	ratios, quiet := ratiosOf(r, all[i])
 	v.Lowest, v.Highest = slices.Min(ratios), slices.Max(ratios)
 	if !v.Meets {
-		v.Doubt = doubt(r, all[i], quiet, most)
+		v.Doubt = doubt(r, all[i], quiet, v.Lowest, most)
 	}
 	return v
 }
@@ -63,8 +63,10 @@ func ratiosOf(a, b result) (all, quiet []float64) {
 }
 
 // doubt says why a missed budget tells nothing of the router, or "". What was measured
-// while the machine was quiet counts, if that were most of the rounds.
-func doubt(a, b result, quiet []float64, most float64) string {
+// while the machine was quiet counts, if that were most of the rounds. That it was not
+// steady is no excuse for a miss in every round, in each of which the peer had the same
+// machine.
+func doubt(a, b result, quiet []float64, lowest, most float64) string {
 	rounds := len(a.Runs)
 	if busy := rounds - len(quiet); 2*busy >= rounds {
 		others, strangers := 0.0, 0.0
@@ -76,7 +78,7 @@ func doubt(a, b result, quiet []float64, most float64) string {
 	if got := median(quiet); got <= most {
 		return fmt.Sprintf("something else ran in %d of %d rounds, and without them it is %.2f", rounds-len(quiet), rounds, got)
 	}
-	if b.Most > mostSpread*b.Least {
+	if lowest <= most && b.Most > mostSpread*b.Least {
 		return fmt.Sprintf("the machine was not steady: %s alone took %.1f to %.1f us", b.Subject, b.Least, b.Most)
 	}
 	return ""
