@@ -83,7 +83,7 @@ func (t *transfer) sendHead(resp *http.Response) {
 	t.silence()
 	h := t.w.Header()
 	t.answerHeader(h, resp.Header)
-	if resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified {
+	if resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified && t.in.ProtoMajor != 1 {
 		delete(h, "Content-Length") // clients of HTTP/2 would wait for what it announces
 	}
 	if resp.StatusCode == http.StatusUpgradeRequired && t.in.ProtoMajor == 1 && len(resp.Header["Upgrade"]) > 0 {

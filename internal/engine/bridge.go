@@ -159,7 +159,7 @@ func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*
 				return b.hint(code, h)
 			},
 		}
-		resp, err := b.attempt(req.WithContext(httptrace.WithClientTrace(trying, trace)))
+		resp, err := b.attempt(req.WithContext(httptrace.WithClientTrace(trying, trace)), fresh == maxFresh)
 		stale := a.unsound.Load()
 		if stale && err == nil {
 			resp.Body.Close()
@@ -176,15 +176,16 @@ func (b *bridge) reach(ctx context.Context, req *http.Request, again *Replay) (*
 	}
 }
 
-// attempt sends the request once. It writes what comes before the final answer: the
-// transport calls hint where other requests' answers are read as well.
-func (b *bridge) attempt(req *http.Request) (resp *http.Response, err error) {
+// attempt sends the request once, the last time over a connection of its own. It writes
+// what comes before the final answer: the transport calls hint where other requests'
+// answers are read as well.
+func (b *bridge) attempt(req *http.Request, last bool) (resp *http.Response, err error) {
 	b.enter(atWork) // until there is a connection
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		tr := b.e.plain
-		if b.e.alone(plain, req.Trailer) {
+		if last || b.e.alone(plain, req.Trailer) {
 			tr = b.e.anew(plain)
 		}
 		resp, err = tr.RoundTrip(req)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/cellway/cellway"
 )
@@ -45,7 +44,7 @@ const (
 
 // begin takes in the answer's head.
 func (b *answerBody) begin(h *AnswerHead) {
-	b.n, b.done, b.werr, b.bad = 0, false, nil, OK
+	b.n, b.left, b.done, b.werr, b.bad = 0, 0, false, nil, OK
 	b.out = b.out[:0]
 	old := b.c.head.Minor == 0
 	switch {
@@ -132,46 +131,6 @@ func (k *Call) release(l *link) {
 	}
 	l.keep(now)
 }
-
-// swallow throws a short answer away so that its link can be used again. Others
-// are cut off.
-func (k *Call) swallow(l *link) {
-	const most = 4 << 10
-	b := &k.answer
-	k.body.halt(l)
-	if b.mode != modeSized && b.mode != modeNone || b.left > most {
-		b.bad = ReasonLength
-	} else if b.mode == modeSized {
-		s := swallower{left: int(b.left) - len(k.reply.rest())}
-		if s.left > 0 {
-			l.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-			err := l.run(&s)
-			l.conn.SetReadDeadline(time.Time{})
-			b.done = err == nil
-		}
-		b.done = b.done || s.left == 0
-	}
-	if len(k.reply.rest()) > int(max(0, b.left)) {
-		b.bad = ReasonLength // more than there should be
-		l.e.strayed(k.Now(), k.Now())
-	}
-	k.release(l)
-}
-
-// A swallower reads so many bytes and forgets them.
-type swallower struct {
-	left int
-	buf  [512]byte
-}
-
-func (s *swallower) space() []byte { return s.buf[:min(len(s.buf), s.left)] }
-
-func (s *swallower) took(n int) bool {
-	s.left -= n
-	return s.left > 0
-}
-
-func (s *swallower) quiet() {}
 
 // sendStart sends the client the answer's head, with what there is of its body.
 // It reports whether that went well.

@@ -301,6 +301,7 @@ func (c *client) serveCall() {
 		c.next = toDestroy
 		return
 	}
+	c.expire(notExpired) // it may have come at the last moment
 	c.srv.cfg.Handler.ServeCall(c.call)
 	c.ended()
 }

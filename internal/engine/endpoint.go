@@ -97,7 +97,7 @@ func (e *endpoint) upgrading() *http.Transport {
 // come, they are for a stream that is no more, and some servers, Go's for one, then break
 // off the connection. Only over HTTP/2 do requests share one.
 func (e *endpoint) alone(k kind, trailers http.Header) bool {
-	return len(trailers) > 0 && (e.scheme == "https" || k == grpc)
+	return len(trailers) > 0 && (e.scheme == "https" && k != upgrade || k == grpc)
 }
 
 // anew returns what opens a connection for one request of that kind, and closes it after

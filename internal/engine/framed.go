@@ -78,7 +78,7 @@ func followed(c net.Conn, method string) (sound bool) {
 
 // spoiltLocked reports whether the connection is to carry no other request.
 func (c *framed) spoiltLocked() bool {
-	if cc := cellConnOf(c.Conn); cc != nil && cc.of.loose.is(time.Now()) {
+	if c.looseLocked() {
 		return true
 	}
 	if c.below == nil {
@@ -89,6 +89,12 @@ func (c *framed) spoiltLocked() bool {
 		c.strayedLocked()
 	}
 	return found != peekNothing
+}
+
+// looseLocked reports whether the endpoint is loose.
+func (c *framed) looseLocked() bool {
+	cc := cellConnOf(c.Conn)
+	return cc != nil && cc.of.loose.is(time.Now())
 }
 
 // strayedLocked tells the endpoint that it has sent more than an answer.
@@ -146,10 +152,12 @@ func (c *framed) readOwn(p []byte) (n int, err error) {
 func (c *framed) handLocked(b []byte, err error) (int, error) {
 	was := c.ends.state
 	took := c.ends.take(b)
+	last := c.ends.last()
 	if c.ends.state == answerOver && was != answerOver {
 		c.ended = time.Now()
+		last = last || c.looseLocked()
 	}
-	if took == len(b) && !c.ends.last() {
+	if took == len(b) && !last {
 		return len(b), err
 	}
 	if c.used && took < len(b) {

@@ -25,7 +25,7 @@ type tunnelEnd struct {
 	fd    int
 	stay  uint32
 	ready bool    // there is more to read, perhaps
-	fin   bool    // it sends no more than there is
+	wary  bool    // a read that comes short need not be the last
 	ended bool    // all that it sends was read
 	left  []byte  // for it, but not taken yet
 	mem   *[]byte // where left stands; nil: elsewhere
@@ -44,7 +44,6 @@ func (k *Call) relayInLoop(ln *link) bool {
 	*client = tunnelEnd{t: t, peer: far, sock: k.c.sock}
 	*far = tunnelEnd{t: t, peer: client, sock: cell, left: k.in.buf[k.in.start+k.size : k.in.end]}
 	if !t.leave() {
-		ln.again()
 		return false
 	}
 	k.c.srv.entered()
@@ -63,15 +62,8 @@ func (t *tunnel) leave() bool {
 	if c.cause != nil || c.late || c.doomed {
 		return false
 	}
-	ok := false
-	if cell.fd, ok = cell.sock.leave(); !ok {
-		return false
-	}
-	if client.fd, ok = client.sock.leave(); !ok {
-		_ = cell.sock.enter(&reserve{fd: -1, of: -1}) // if not, whoever reads it sees
-		return false
-	}
-	return true
+	client.fd, cell.fd = leaveTogether(client.sock, cell.sock)
+	return client.fd >= 0
 }
 
 // begin has the loop take the tunnel in.
@@ -107,7 +99,7 @@ func (e *tunnelEnd) event(events uint32) {
 	}
 	if events&^syscall.EPOLLOUT != 0 {
 		e.ready = true
-		e.fin = e.fin || events&^(syscall.EPOLLOUT|syscall.EPOLLIN) != 0
+		e.wary = e.wary || events&^(syscall.EPOLLOUT|syscall.EPOLLIN) != 0
 		e.pass()
 	}
 }
@@ -126,7 +118,7 @@ func (e *tunnelEnd) pass() {
 		n, err := readDescriptor(e.fd, *l.mem)
 		switch {
 		case n > 0:
-			e.ready = n == len(*l.mem) || e.fin
+			e.ready = n == len(*l.mem) || e.wary
 			t.c.moveAt(t.c.srv.when(l.now))
 			e.peer.take((*l.mem)[:n])
 		case err == nil:

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -77,6 +78,21 @@ func noise(n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{byte(n)}).Read(b)
 	return b
+}
+
+// sockets returns how many sockets this process has open.
+func sockets(t *testing.T) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
 }
 
 // What an end does not take waits for it, and nothing more is read meanwhile.
@@ -276,7 +292,7 @@ func TestLoopTunnelsLeaveNothingBehind(t *testing.T) {
 	f.tunnelled("").Close()
 	f.wantTunnels(0)
 	f.wantNothing()
-	before := descriptors(t)
+	before := sockets(t)
 	var clients sync.WaitGroup
 	for i := range 8 {
 		clients.Go(func() {
@@ -316,7 +332,7 @@ func TestLoopTunnelsLeaveNothingBehind(t *testing.T) {
 	clients.Wait()
 	f.wantTunnels(0)
 	f.wantNothing()
-	eventually(t, fmt.Sprint(before, " descriptors"), func() bool { return descriptors(t) <= before })
+	eventually(t, fmt.Sprint(before, " sockets"), func() bool { return sockets(t) <= before })
 }
 
 // Where no descriptor is to be had, a tunnel is relayed as before.
@@ -353,6 +369,59 @@ func TestTunnelWithoutADescriptorStaysOnGoroutines(t *testing.T) {
 	if n := f.tunnelsInLoops(); n != 0 {
 		t.Errorf("%d tunnels in loops", n)
 	}
+	c.CloseWrite()
+	c.wantEnd()
+	f.wantNothing()
+}
+
+// A read stops short where something urgent stood; what follows is passed on all the
+// same.
+func TestLoopTunnelGoesOnBehindSomethingUrgent(t *testing.T) {
+	f := newLoopRig(t, 1, Config{}, nil)
+	start := make(chan struct{})
+	f.use(f.switching(func(c *net.TCPConn, br *bufio.Reader) {
+		<-start
+		for b := make([]byte, 64<<10); ; {
+			n, err := br.Read(b)
+			if err != nil {
+				return
+			}
+			if bytes.HasSuffix(b[:n], []byte("tail")) {
+				io.WriteString(c, "got it")
+			}
+		}
+	}))
+	c := f.tunnelled("")
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(oob bool) (full bool) {
+		b, flags := make([]byte, 64<<10), syscall.MSG_DONTWAIT
+		if oob {
+			b, flags = []byte("!"), flags|syscall.MSG_OOB
+		}
+		err := raw.Control(func(fd uintptr) {
+			_, errOf := syscall.SendmsgN(int(fd), b, nil, nil, flags)
+			full = errOf == syscall.EAGAIN
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return full
+	}
+	// Until all on the way is full, and what comes is read at once later.
+	for since := time.Now(); time.Since(since) < 200*time.Millisecond; {
+		if !fill(false) {
+			since = time.Now()
+		}
+	}
+	close(start)
+	for fill(true) {
+		time.Sleep(time.Millisecond)
+	}
+	c.send("tail")
+	expect(t, c.br, "got it")
 	c.CloseWrite()
 	c.wantEnd()
 	f.wantNothing()

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -91,6 +92,7 @@ var loops int
 // HTTP/1, that of net/http and our own, without and with event loops. These serve
 // what is on loopback, and not what is in memory.
 func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // package http tells of each unasked byte
 	code := m.Run()
 	once := flag.Lookup("test.fuzz").Value.String() != "" || flag.Lookup("test.bench").Value.String() != ""
 	if ownPath = true; code == 0 && !once {

@@ -108,26 +108,57 @@ func (s *socket) leave() (fd int, ok bool) {
 		s.fresh = false
 		return s.fd, true
 	}
+	if fd = s.copyLocked(); fd < 0 {
+		return -1, false
+	}
+	s.leaveLocked(fd)
+	return fd, true
+}
+
+// leaveTogether takes two connections out, which others have had already, or none:
+// then their descriptors are below 0.
+func leaveTogether(a, b *socket) (fdA, fdB int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if fdA = a.copyLocked(); fdA < 0 {
+		return -1, -1
+	}
+	if fdB = b.copyLocked(); fdB < 0 {
+		syscall.Close(fdA)
+		return -1, -1
+	}
+	a.leaveLocked(fdA)
+	b.leaveLocked(fdB)
+	return fdA, fdB
+}
+
+// copyLocked returns another descriptor of a connection that the runtime's poller has;
+// below 0: there is none.
+func (s *socket) copyLocked() int {
 	c := s.conn.Load()
 	if s.closed || c == nil {
-		return -1, false
+		return -1
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return -1, false
+		return -1
 	}
-	var errno syscall.Errno
-	if err := raw.Control(func(old uintptr) {
-		var n uintptr
-		n, _, errno = syscall.Syscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
-		fd = int(n)
-	}); err != nil || errno != 0 {
-		return -1, false
-	}
-	s.conn.Store(nil)
+	fd := -1
+	_ = raw.Control(func(old uintptr) { // or it is closed
+		if n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0); errno == 0 {
+			fd = int(n)
+		}
+	})
+	return fd
+}
+
+// leaveLocked gives up the descriptor that the runtime's poller has for another one.
+func (s *socket) leaveLocked(fd int) {
+	c := s.conn.Swap(nil)
 	c.Close() // the other descriptor keeps the connection
 	s.fd, s.reads, s.writes = fd, time.Time{}, time.Time{}
-	return fd, true
 }
 
 // enter gives the connection back to the runtime's poller. For a moment that takes

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"crypto/tls"
+	"net/http/httptrace"
+	"net/textproto"
 	"sync/atomic"
 )
 
@@ -16,4 +19,52 @@ type try struct {
 func (a *try) mistrust() {
 	a.unsound.Store(true)
 	a.end(errStale) // package http would try another connection, with the same hooks
+}
+
+// hooks returns what http.Transport tells us of a try.
+func (t *transfer) hooks(a *try) *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			t.watch.enter(awaiting)
+			if !followed(i.Conn, t.in.Method) {
+				a.mistrust()
+				return
+			}
+			c, shared := cellConnOf(i.Conn), (*cellConn)(nil)
+			tc, secure := inside(i.Conn).(*tls.Conn)
+			if secure && tc.ConnectionState().NegotiatedProtocol == "h2" || t.kind == grpc {
+				c, shared = nil, c // it carries other requests too
+			}
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.sentOnce() {
+				// net/http sends it once more, over another connection.
+				i.Conn.Close()
+				t.cancel(errOnce)
+				return
+			}
+			t.conn, t.shared, t.secure, t.reused = c, shared, tc, madeBefore(i, t.tried)
+			if c != nil {
+				c.begin()
+			}
+		},
+		GotFirstResponseByte: func() {
+			if a.unsound.Load() {
+				return
+			}
+			t.heard.Store(true)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.shared != nil {
+				t.shared.answered.Store(true)
+			}
+		},
+		Got100Continue: func() { t.asked.Store(!a.unsound.Load()) },
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			if a.unsound.Load() {
+				return errStale
+			}
+			return t.forwardInterim(code, h)
+		},
+	}
 }
