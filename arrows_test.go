@@ -8,8 +8,10 @@ import (
 	"go/token"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -305,6 +307,55 @@ func (a arrow) permits(other string) bool {
 		return true // packages of a folder may import each other
 	}
 	return slices.ContainsFunc(a.may, func(m string) bool { return matches(m, other) })
+}
+
+// named matches the names of the architecture page's table of packages.
+var named = regexp.MustCompile("`([^`]+)`")
+
+// The table of packages on the architecture page and the packages are the same.
+func TestArrowsPageNamesEachPackage(t *testing.T) {
+	text, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| package | what |\n| --- | --- |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string]bool{} // by name; whether it names a package
+	for line := range strings.Lines(table) {
+		names, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), " | ")
+		for _, m := range named.FindAllStringSubmatch(names, -1) {
+			name := strings.Replace("/"+m[1], "/…", "/...", 1)
+			if strings.HasSuffix(module, "/"+m[1]) {
+				name = ""
+			}
+			if _, twice := rows[name]; twice {
+				t.Errorf("the table has %s twice", m[1])
+			}
+			// A module of its own, or tests alone, are none of the packages below.
+			_, alone := os.Stat("." + name + "/go.mod")
+			tests, err := filepath.Glob("." + name + "/*_test.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows[name] = alone == nil || len(tests) > 0
+		}
+	}
+	forEachPackage(t, func(name string, p listed) {
+		found := false
+		for row := range rows {
+			if matches(row, name) {
+				rows[row], found = true, true
+			}
+		}
+		if !found {
+			t.Errorf("docs/ARCHITECTURE.md lacks package %s", p.ImportPath)
+		}
+	})
+	for row, is := range rows {
+		if !is {
+			t.Errorf("docs/ARCHITECTURE.md names %q, and there is no such package", row)
+		}
+	}
 }
 
 func TestArrowsPointToTheCentre(t *testing.T) {
