@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
@@ -228,4 +229,29 @@ func TestConnectionsOfUploadsThatLeaveGo(t *testing.T) {
 	}
 	asking.Wait()
 	eventually(t, "no connection is left", func() bool { return r.pools.conns.Load() == 0 })
+}
+
+// Some clients send a frame as long as one may be, whatever the window says.
+func TestFramesOfHTTP2FitTheirWindow(t *testing.T) {
+	r := newRig(t, new(memnet.Net), Config{})
+	c := r.dial()
+	defer c.Close()
+	// The preface, and SETTINGS that set nothing (RFC 9113, section 3.4).
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	var head [9]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil || head[3] != 4 {
+		t.Fatalf("% x, %v, want SETTINGS", head, err)
+	}
+	all := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+	if _, err := io.ReadFull(c, all); err != nil {
+		t.Fatal(err)
+	}
+	const window, frame = 4, 5 // section 6.5.2
+	set := map[uint16]uint32{window: 65535, frame: 16384}
+	for ; len(all) >= 6; all = all[6:] {
+		set[binary.BigEndian.Uint16(all)] = binary.BigEndian.Uint32(all[2:])
+	}
+	if set[frame] > set[window] || set[window] != unread {
+		t.Errorf("frames of %d bytes, a window of %d", set[frame], set[window])
+	}
 }

@@ -284,7 +284,9 @@ func (k *Checker) Install(s *http.Server) {
 	p.SetUnencryptedHTTP2(!k.cfg.NoH2C)
 	s.Protocols = p
 	if s.HTTP2 == nil {
-		s.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: unread} // else 1 MiB of each upload that a cell does not read
+		// Else it is 1 MiB of each upload that a cell does not read. A frame is no longer
+		// than that: some take the one for leave to send it whole.
+		s.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: unread, MaxReadFrameSize: unread}
 	}
 	s.DisableGeneralOptionsHandler = true // OPTIONS * is for the cell
 	// Ours come first, in both versions: net/http has an answer of its own. It
