@@ -72,11 +72,17 @@ func TestTheFirstColumnGoesAboveOthersThatTakeItsRoom(t *testing.T) {
 		26: "CASE\n  TENANTS  TENANT-\n  DOWN     MINUTES\none stack for all, 4\nattempts\n  33.33 %  1,000\na cell\n  100 %\n",
 		80: "CASE                           TENANTS DOWN  TENANT-MINUTES\none stack for all, 4 attempts  33.33 %       1,000\na cell                         100 %\n",
 	} {
-		var out strings.Builder
-		table.write(&out, look{width: width})
-		if out.String() != want {
-			t.Errorf("in %d columns:\n%s\nwant\n%s", width, out.String(), want)
-		}
+		wantTable(t, table, width, want)
+	}
+}
+
+// wantTable compares what a table is in so many columns.
+func wantTable(t *testing.T, table *table, width int, want string) {
+	t.Helper()
+	var out strings.Builder
+	table.write(&out, look{width: width})
+	if out.String() != want {
+		t.Errorf("in %d columns:\n%s\nwant\n%s", width, out.String(), want)
 	}
 }
 
@@ -92,11 +98,7 @@ func TestColumnsGoBelowTheirRowWhereTheyHaveNoRoomBesideIt(t *testing.T) {
 		24: "CELL      STATE\ncell-001  active\n  endpoints:\n  http://10.0.0.1:80\n  http://10.0.0.2:80\ncell-002  new\n  title: the second\n",
 		12: "CELL       cell-001\nSTATE      active\nENDPOINTS  http://10.0.0.1:80\n           http://10.0.0.2:80\n\nCELL   cell-002\nSTATE  new\nTITLE  the\n       second\n",
 	} {
-		var out strings.Builder
-		table.write(&out, look{width: width})
-		if out.String() != want {
-			t.Errorf("in %d columns:\n%s\nwant\n%s", width, out.String(), want)
-		}
+		wantTable(t, table, width, want)
 	}
 }
 
@@ -108,11 +110,7 @@ func TestATableThatDoesNotFitAtAllBecomesLists(t *testing.T) {
 		36: "CELL        TENANTS  TENANT-\n            DOWN     MINUTES\nzone a      33.33 %  1,000\n(cell-001)\nall         100 %\n",
 		24: "CELL            zone a\n                (cell-001)\nTENANTS DOWN    33.33 %\nTENANT-MINUTES  1,000\n\nCELL          all\nTENANTS DOWN  100 %\n",
 	} {
-		var out strings.Builder
-		table.write(&out, look{width: width})
-		if out.String() != want {
-			t.Errorf("in %d columns:\n%s\nwant\n%s", width, out.String(), want)
-		}
+		wantTable(t, table, width, want)
 	}
 }
 

@@ -118,6 +118,25 @@ func FuzzAnswerEnds(f *testing.F) {
 	})
 }
 
+// pathsBut is a cell that answers with the path of each request, but for one.
+func pathsBut(path, answer string) func(net.Conn) {
+	return func(c net.Conn) {
+		br := bufio.NewReader(c)
+		for {
+			req, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, req.Body)
+			if req.URL.Path == path {
+				io.WriteString(c, answer)
+			} else {
+				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(req.URL.Path), req.URL.Path)
+			}
+		}
+	}
+}
+
 // What a cell sends beyond an answer reaches no other request over HTTP/2 or the path of
 // package http.
 func TestSurplusReachesNobody(t *testing.T) {
@@ -132,21 +151,7 @@ func TestSurplusReachesNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, new(memnet.Net), Config{})
-				r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
-					br := bufio.NewReader(c)
-					for {
-						req, err := http.ReadRequest(br)
-						if err != nil {
-							return
-						}
-						io.Copy(io.Discard, req.Body)
-						if req.URL.Path == "/more" {
-							io.WriteString(c, answer+stolen)
-						} else {
-							fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(req.URL.Path), req.URL.Path)
-						}
-					}
-				}))
+				r.use(r.rawCell("10.0.0.1:80", pathsBut("/more", answer+stolen)))
 				var asking sync.WaitGroup
 				for i := range 8 {
 					asking.Go(func() {
@@ -198,21 +203,8 @@ func TestLongHeadsInPiecesAreScannedOnce(t *testing.T) {
 // connection is not used again, however many such connections there are to choose from.
 func TestUploadsPassBesideAnswersThatCantBeFollowed(t *testing.T) {
 	r := newRig(t, new(memnet.Net), Config{})
-	r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
-		br := bufio.NewReader(c)
-		for {
-			req, err := http.ReadRequest(br)
-			if err != nil {
-				return
-			}
-			io.Copy(io.Discard, req.Body)
-			if req.URL.Path == "/odd" { // package http reads it
-				io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2  \r\nok\r\n0\r\n\r\n")
-			} else {
-				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-			}
-		}
-	}))
+	const odd = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4  \r\n/odd\r\n0\r\n\r\n" // package http reads it
+	r.use(r.rawCell("10.0.0.1:80", pathsBut("/odd", odd)))
 	client, body := r.client(true), strings.Repeat("x", 200_000)
 	var asking sync.WaitGroup
 	for i := range 12 {
@@ -236,7 +228,7 @@ func TestUploadsPassBesideAnswersThatCantBeFollowed(t *testing.T) {
 				}
 				got, _ := io.ReadAll(resp.Body)
 				resp.Body.Close()
-				if resp.StatusCode != 200 || string(got) != "ok" {
+				if resp.StatusCode != 200 || string(got) != path {
 					t.Errorf("%s %s got %d %q", method, path, resp.StatusCode, got)
 				}
 			}
@@ -274,21 +266,7 @@ func TestWhatWasReadBeyondAnAnswerReachesNobody(t *testing.T) {
 		c, err := n.DialContext(ctx, network, addr)
 		return &sluggish{Conn: c}, err
 	}
-	r.use(r.rawCell("10.0.0.1:80", func(c net.Conn) {
-		br := bufio.NewReader(c)
-		for {
-			req, err := http.ReadRequest(br)
-			if err != nil {
-				return
-			}
-			io.Copy(io.Discard, req.Body)
-			if req.URL.Path == "/odd" {
-				io.WriteString(c, odd+stolen)
-			} else {
-				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(req.URL.Path), req.URL.Path)
-			}
-		}
-	}))
+	r.use(r.rawCell("10.0.0.1:80", pathsBut("/odd", odd+stolen)))
 	client, body := r.client(true), strings.Repeat("x", 100_000)
 	var asking sync.WaitGroup
 	for i := range 32 {

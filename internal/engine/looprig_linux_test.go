@@ -96,27 +96,34 @@ func (f *loopRig) ResumeCall(c *Call, rep *Report) {
 
 func (f *loopRig) DropCall(*Call) { f.dropped.Add(1) }
 
-// inLoops returns how many clients the loops have, and how many links that carry
-// nothing.
-func (f *loopRig) inLoops() (clients, links int) {
+// eachLoop has look look at each loop, on that loop.
+func (f *loopRig) eachLoop(look func(*loop)) {
 	f.s.mu.Lock()
 	all := f.s.loops
 	f.s.mu.Unlock()
 	for _, l := range all {
 		done := make(chan struct{})
 		l.post(func() {
-			for i := range l.slots {
-				if l.slots[i].c != nil {
-					clients++
-				}
-			}
-			for _, idle := range l.links {
-				links += len(*idle)
-			}
+			look(l)
 			close(done)
 		})
 		<-done
 	}
+}
+
+// inLoops returns how many clients the loops have, and how many links that carry
+// nothing.
+func (f *loopRig) inLoops() (clients, links int) {
+	f.eachLoop(func(l *loop) {
+		for i := range l.slots {
+			if l.slots[i].c != nil {
+				clients++
+			}
+		}
+		for _, idle := range l.links {
+			links += len(*idle)
+		}
+	})
 	return clients, links
 }
 

@@ -50,21 +50,13 @@ func (f *loopRig) tunnelled(begun string) *rawClient {
 
 // tunnelsInLoops returns how many tunnels the loops have.
 func (f *loopRig) tunnelsInLoops() (n int) {
-	f.s.mu.Lock()
-	all := f.s.loops
-	f.s.mu.Unlock()
-	for _, l := range all {
-		done := make(chan struct{})
-		l.post(func() {
-			for i := range l.slots {
-				if l.slots[i].end != nil {
-					n++
-				}
+	f.eachLoop(func(l *loop) {
+		for i := range l.slots {
+			if l.slots[i].end != nil {
+				n++
 			}
-			close(done)
-		})
-		<-done
-	}
+		}
+	})
 	return n / 2
 }
 
