@@ -192,7 +192,7 @@ func TestOtherHistoryOfTheSameLengthIsFound(t *testing.T) {
 		if _, _, err := first.PutOverride(t.Context(), by, override("acme", cellway.Quarantine, ""), 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(1500 * time.Millisecond) // first looks at the store at whole seconds: not before the other one has written
 		newest := first.Newest().Map.Version()
 		st.goBack(t, then)
 		other, err := control.Open(t.Context(), config(t, st)) // publishes nothing
