@@ -12,7 +12,6 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -239,42 +238,9 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// signerScript writes a program that signs as openssl would, by calling this
-// test again.
-func signerScript(t *testing.T, mode string) []string {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{exe, "-test.run=^TestPlaysASigner$", "-test.v=false", "signer:" + mode}
-}
-
-var signerKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-
-// TestPlaysASigner is the program that another test runs.
-func TestPlaysASigner(t *testing.T) {
-	if len(os.Args) == 0 || !strings.HasPrefix(os.Args[len(os.Args)-1], "signer:") {
-		t.Skip("only a program for TestAProgramSigns")
-	}
-	message, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		os.Exit(3)
-	}
-	switch strings.TrimPrefix(os.Args[len(os.Args)-1], "signer:") {
-	case "good":
-		os.Stdout.Write(ed25519.Sign(signerKey, message))
-	case "short":
-		os.Stdout.Write([]byte("x"))
-	case "fails":
-		fmt.Fprintln(os.Stderr, "the module is locked")
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
 func TestAProgramSigns(t *testing.T) {
 	public := base64.StdEncoding.EncodeToString(signerKey.Public().(ed25519.PublicKey))
-	s, err := newExecSigner(signerScript(t, "good"), public)
+	s, err := newExecSigner(signerCommand("good"), public)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +250,7 @@ func TestAProgramSigns(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(sig), err)
 	}
 	for mode, want := range map[string]string{"short": "a signature has 64", "fails": "the module is locked"} {
-		s, err := newExecSigner(signerScript(t, mode), public)
+		s, err := newExecSigner(signerCommand(mode), public)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,12 +261,12 @@ func TestAProgramSigns(t *testing.T) {
 	if _, err := newExecSigner([]string{"no-such-program"}, public); !errors.Is(err, cellway.ErrInvalid) {
 		t.Errorf("no such program: %v", err)
 	}
-	if _, err := newExecSigner(signerScript(t, "good"), "abc"); !errors.Is(err, cellway.ErrInvalid) {
+	if _, err := newExecSigner(signerCommand("good"), "abc"); !errors.Is(err, cellway.ErrInvalid) {
 		t.Errorf("no key: %v", err)
 	}
 	// The control plane publishes with it.
 	cfg := config(t)
-	cfg.Keys, cfg.Signer, cfg.SignerKey = nil, signerScript(t, "good"), public
+	cfg.Keys, cfg.Signer, cfg.SignerKey = nil, signerCommand("good"), public
 	server, _ := start(t, cfg)
 	fleet(t, server.service)
 	p, err := server.service.Await(t.Context(), 0)

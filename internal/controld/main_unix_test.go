@@ -3,7 +3,6 @@
 package controld
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -13,21 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/cellway/cellway/internal/boot"
-	"github.com/rogpeppe/go-internal/testscript"
 )
-
-// The test binary is also the command, for tests that need a process of its
-// own.
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"cellway-control": func() {
-		ctx, stop := boot.WithSignals(context.Background())
-		status := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
-		stop()
-		os.Exit(status)
-	}})
-}
 
 // unread returns a pipe for a process to write to whose reader is gone, or is
 // there and never reads; then the pipe is full.

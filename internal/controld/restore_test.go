@@ -18,35 +18,24 @@ import (
 	"github.com/cellway/cellway/routemap"
 )
 
-// diesWriting is the store that the child of this test binary is to write to
-// until it is killed.
-const diesWriting = "CELLWAY_TEST_DIES_WRITING"
-
-// TestPlaysAControlPlaneThatIsKilled is the child of the test below.
-func TestPlaysAControlPlaneThatIsKilled(t *testing.T) {
-	path := os.Getenv(diesWriting)
-	if path == "" {
-		t.Skip("a part of another test")
-	}
-	st, err := sqlitestore.Open(t.Context(), path, sqlitestore.Options{})
+// writeForever writes to a store, and waits to be killed.
+func writeForever(path string) error {
+	ctx := context.Background()
+	st, err := sqlitestore.Open(ctx, path, sqlitestore.Options{})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for i := range 200 {
-		journal(t, st, 20+i)
+		if err := st.Update(ctx, func(tx store.Tx) error {
+			_, err := tx.Append("journal", fmt.Appendf(nil, `{"n":%d}`, 20+i))
+			return err
+		}); err != nil {
+			return err
+		}
 	}
 	fmt.Println("written")
-	io.Copy(io.Discard, os.Stdin) // until it is killed
-}
-
-func journal(t *testing.T, st *sqlitestore.Store, n int) {
-	t.Helper()
-	if err := st.Update(t.Context(), func(tx store.Tx) error {
-		_, err := tx.Append("journal", fmt.Appendf(nil, `{"n":%d}`, n))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // killed returns a store that a process died of, and a backup from before.
@@ -69,8 +58,7 @@ func killed(t *testing.T) (path, backup string) {
 	if err := errors.Join(s.store.Backup(t.Context(), f), f.Close(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestPlaysAControlPlaneThatIsKilled$")
-	child.Env = append(os.Environ(), diesWriting+"="+path)
+	child := exec.Command("writer", path)
 	in, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
