@@ -22,10 +22,13 @@ type exchange struct {
 	proof  []byte // how the body of the answer must begin
 	held   []byte // of a head that has not come whole
 	inBody bool
-	passed int // bytes of the body, or of the message, that have come
+	idle   bool // no answer is awaited
+	passed int  // bytes of the body, or of the message, that have come
 
 	socket  socketClient
 	upgrade bool // the next answer is that to the upgrade
+
+	http2 http2Client
 }
 
 // maxHead bounds the head of an answer.
@@ -45,6 +48,7 @@ func newExchange(w workload, all []tenantNumber, seed uint64) *exchange {
 	x.request = append([]byte(head), "0000000\r\n\r\n"...)
 	x.request = append(x.request, bytes.Repeat([]byte("b"), w.body)...)
 	x.proof = appendProof(nil, 0, []byte(tenantNumber(0).name()))
+	x.http2.path, x.http2.body = "/"+strconv.Itoa(w.answer), x.takeBody
 	return x
 }
 
@@ -66,6 +70,12 @@ func (x *exchange) next() []byte {
 	x.random ^= x.random << 17
 	t := x.tenants[x.random%uint64(len(x.tenants))]
 	n := int(t)
+	if x.w.http2 {
+		x.request = x.http2.next()
+		x.number = len(x.request) - digits
+		x.passed = 0
+	}
+	x.idle = false
 	for i := x.number + digits - 1; i >= x.number; i-- {
 		x.request[i] = byte('0' + n%10)
 		n /= 10
@@ -81,6 +91,16 @@ func (x *exchange) feed(b []byte) (done bool, err error) {
 	if x.w.socket && !x.upgrade {
 		return x.socket.feed(b)
 	}
+	if x.w.http2 {
+		done, err = x.http2.feed(b)
+		if done && err == nil && x.passed < x.w.answer {
+			err = fmt.Errorf("the answer has %d bytes instead of %d", x.passed, x.w.answer)
+		}
+		return done, err
+	}
+	if x.idle {
+		return false, fmt.Errorf("%d bytes after the answer", len(b))
+	}
 	if !x.inBody {
 		if b, err = x.feedHead(b); b == nil || err != nil {
 			return false, err
@@ -94,18 +114,22 @@ func (x *exchange) feed(b []byte) (done bool, err error) {
 		}
 		x.inBody, x.passed = true, 0
 	}
-	if n := min(len(x.proof)-x.passed, len(b)); n > 0 && !bytes.Equal(b[:n], x.proof[x.passed:x.passed+n]) {
-		return false, fmt.Errorf("the answer begins %q, want %q: it is of another cell or tenant", b[:min(len(b), 40)], x.proof)
+	if err := x.takeBody(b); err != nil || x.passed < x.w.answer {
+		return false, err
 	}
-	x.passed += len(b)
-	switch {
-	case x.passed < x.w.answer:
-		return false, nil
-	case x.passed > x.w.answer:
-		return false, fmt.Errorf("%d bytes after the answer", x.passed-x.w.answer)
-	}
-	x.inBody = false
+	x.inBody, x.idle = false, true
 	return true, nil
+}
+
+// takeBody takes bytes of an answer's body.
+func (x *exchange) takeBody(b []byte) error {
+	if n := min(len(x.proof)-x.passed, len(b)); n > 0 && !bytes.Equal(b[:n], x.proof[x.passed:x.passed+n]) {
+		return fmt.Errorf("the answer begins %q, want %q: it is of another cell or tenant", b[:min(len(b), 40)], x.proof)
+	}
+	if x.passed += len(b); x.passed > x.w.answer {
+		return fmt.Errorf("%d bytes after the answer", x.passed-x.w.answer)
+	}
+	return nil
 }
 
 var endOfHead = []byte("\r\n\r\n")

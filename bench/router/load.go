@@ -57,7 +57,7 @@ func generate(ctx context.Context, s loadSpec) (loadResult, error) {
 		exchanges = append(exchanges, newExchange(ws[0], all, uint64(i+1)))
 	}
 	m := &meter{spec: s, took: make([]time.Duration, 0, 1<<20)}
-	senders, err := connect(s, ws[0].tls, exchanges)
+	senders, err := connect(s, ws[0], exchanges)
 	defer func() {
 		for _, s := range senders {
 			_ = syscall.Close(s.fd) // the result is there
@@ -71,9 +71,9 @@ func generate(ctx context.Context, s loadSpec) (loadResult, error) {
 
 // connect opens a connection for each exchange. It returns those that it opened
 // also when it fails.
-func connect(s loadSpec, secure bool, exchanges []*exchange) (senders []*sender, err error) {
+func connect(s loadSpec, w workload, exchanges []*exchange) (senders []*sender, err error) {
 	roots := x509.NewCertPool()
-	if secure {
+	if w.tls {
 		pem, err := os.ReadFile(s.Roots)
 		if err != nil {
 			return nil, err
@@ -84,8 +84,8 @@ func connect(s loadSpec, secure bool, exchanges []*exchange) (senders []*sender,
 	}
 	for _, x := range exchanges {
 		one := &sender{exchange: x}
-		if secure {
-			one.fd, one.tls, err = dialTLS(s.Addr, roots)
+		if w.tls {
+			one.fd, one.tls, err = dialTLS(s.Addr, roots, w.protocol())
 		} else {
 			one.fd, err = dial(s.Addr)
 		}
@@ -247,10 +247,8 @@ func (s *sender) receive(buffer []byte) (answered bool, err error) {
 		answered, err = s.feed(buffer[:n])
 	default:
 		err = s.tls.open(buffer[:n], func(plain []byte) error {
-			if answered {
-				return fmt.Errorf("%d bytes after the answer", len(plain))
-			}
-			answered, err = s.feed(plain)
+			ended, err := s.feed(plain)
+			answered = answered || ended
 			return err
 		})
 	}

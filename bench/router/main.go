@@ -85,7 +85,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return err
 	})
 	fs.StringVar(&o.routerPath, "router", "", "`program` to measure as the router, instead of building the checkout's")
-	loads := fs.String("workloads", "small,small+log,large,body,tls,websocket", "workloads, with commas; each may end in +log for one with an access log; all is every one, both ways")
+	loads := fs.String("workloads", "small,small+log,large,body,tls,http2,websocket", "workloads, with commas; each may end in +log for one with an access log; all is every one, both ways")
 	connections := fs.String("connections", "8,64,512", "numbers of connections, with commas")
 	fs.IntVar(&o.plan.rounds, "rounds", 5, "rounds, in each of which every proxy has its turn")
 	seconds := fs.Float64("seconds", 1.5, "length of a window")

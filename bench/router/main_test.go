@@ -52,7 +52,7 @@ func TestAShortRunMeasuresEveryWorkload(t *testing.T) {
 	defer cancel()
 	var out, said bytes.Buffer
 	if code := start(ctx, []string{
-		"-router", self, "-router-args", "second: --max-fields 100", "-subjects", "router,nginx,haproxy", "-workloads", "small+log,large,body,tls,websocket",
+		"-router", self, "-router-args", "second: --max-fields 100", "-subjects", "router,nginx,haproxy", "-workloads", "small+log,large,body,tls,http2,websocket",
 		"-connections", "3", "-rounds", "1", "-seconds", "0.05", "-warm-seconds", "0.02", "-keys", "50", "-sizes", "8", "-o", "json",
 	}, &out, &said); code != 0 {
 		t.Fatalf("exit code %d: %s", code, said.String())
@@ -61,7 +61,7 @@ func TestAShortRunMeasuresEveryWorkload(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &rep); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if want := 5 * len(rep.Subjects); len(rep.Results) != want || len(rep.Subjects)+len(rep.Skipped) != 6 {
+	if want := 6 * len(rep.Subjects); len(rep.Results) != want || len(rep.Subjects)+len(rep.Skipped) != 6 {
 		t.Fatalf("%d results of %+v, skipped %v", len(rep.Results), rep.Subjects, rep.Skipped)
 	}
 	for _, r := range rep.Results {

@@ -51,8 +51,9 @@ type direction struct {
 	count uint64 // of records
 }
 
-// dialTLS connects to addr and shakes hands. The descriptor does not block.
-func dialTLS(addr string, roots *x509.CertPool) (fd int, s *secured, err error) {
+// dialTLS connects to addr and shakes hands, on that protocol alone. The descriptor does
+// not block.
+func dialTLS(addr string, roots *x509.CertPool, protocol string) (fd int, s *secured, err error) {
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return 0, nil, err
@@ -63,13 +64,16 @@ func dialTLS(addr string, roots *x509.CertPool) (fd int, s *secured, err error) 
 	}
 	var keys strings.Builder
 	c := tls.Client(&byRecord{Conn: conn}, &tls.Config{
-		RootCAs: roots, ServerName: fleet.CertificateName, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, KeyLogWriter: &keys,
+		RootCAs: roots, ServerName: fleet.CertificateName, MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, KeyLogWriter: &keys,
 	})
 	if err := c.Handshake(); err != nil {
 		return 0, nil, err
 	}
 	if used := c.ConnectionState().CipherSuite; used != suite {
 		return 0, nil, fmt.Errorf("the cipher is %s, want %s", tls.CipherSuiteName(used), tls.CipherSuiteName(suite))
+	}
+	if got := c.ConnectionState().NegotiatedProtocol; got != protocol {
+		return 0, nil, fmt.Errorf("the protocol is %q, want %q", got, protocol)
 	}
 	s = new(secured)
 	for label, d := range map[string]*direction{"CLIENT_TRAFFIC_SECRET_0": &s.out, "SERVER_TRAFFIC_SECRET_0": &s.in} {

@@ -46,7 +46,7 @@ func TestSecuredSpeaksToATLSServer(t *testing.T) {
 		}
 		served <- err
 	}()
-	fd, s, err := dialTLS(l.Addr().String(), roots)
+	fd, s, err := dialTLS(l.Addr().String(), roots, "http/1.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ type workload struct {
 	body   int  // bytes of a request's body
 	answer int  // bytes of an answer's body, or of a message
 	tls    bool // between client and proxy
+	http2  bool // there, too
 	socket bool // messages over a WebSocket instead of requests
 	Logged bool `json:"logged"` // the proxy writes an access log
 }
@@ -30,8 +31,17 @@ func workloads() []workload {
 		{Name: "large", title: "GET, 16 KiB answered", answer: 16 << 10},
 		{Name: "body", title: "POST of 64 KiB, 150 bytes answered", body: 64 << 10, answer: smallAnswer},
 		{Name: "tls", title: "small GET over TLS 1.3, 150 bytes answered", answer: smallAnswer, tls: true},
+		{Name: "http2", title: "small GET over HTTP/2 and TLS 1.3, 150 bytes answered", answer: smallAnswer, tls: true, http2: true},
 		{Name: "websocket", title: "echo of 64 bytes over a WebSocket", answer: 64, socket: true},
 	}
+}
+
+// protocol is what client and proxy speak over TLS.
+func (w workload) protocol() string {
+	if w.http2 {
+		return "h2"
+	}
+	return "http/1.1"
 }
 
 // parseWorkloads reads names with commas between them. "all" stands for every
@@ -60,7 +70,7 @@ next:
 				continue next
 			}
 		}
-		return nil, fmt.Errorf("workload %q is not known; give small, large, body, tls or websocket, each with or without %s, or all", name, logged)
+		return nil, fmt.Errorf("workload %q is not known; give small, large, body, tls, http2 or websocket, each with or without %s, or all", name, logged)
 	}
 	return found, nil
 }
