@@ -45,7 +45,7 @@ func advice(err error) string {
 	}
 	switch primary(err) {
 	case sqlite3.SQLITE_FULL:
-		return "the disk is full; nothing was written: free some space, then try again"
+		return "the disk is full; free some space, then try again"
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "another program holds the file locked; end the sqlite3 shell or backup tool that has it open"
 	case sqlite3.SQLITE_READONLY:
