@@ -17,12 +17,12 @@ func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
-	text := fmt.Sprintf("there is no command %q", strings.Join(append(strings.Fields(typed(c)), args[0]), " "))
+	words := append(strings.Fields(typed(c)), args[0])[1:] // the program's own name says nothing here
 	hint := meant(c, args[0])
 	if hint == "" {
 		hint = fmt.Sprintf("; %s -h lists those that there are", typed(c))
 	}
-	return usage("%s%s", text, hint)
+	return usage("there is no command %q%s", strings.Join(words, " "), hint)
 }
 
 // typedWords is the annotation of the root with the words of the command line.
@@ -44,7 +44,7 @@ func typed(c *cobra.Command) string {
 }
 
 // meant says which of a command's commands somebody meant: one that is called so
-// elsewhere, or else one that is spelt nearly so.
+// elsewhere, or else one that is spelt nearly so, or one of the program's that is.
 func meant(c *cobra.Command, written string) string {
 	var names, same []string
 	for _, sub := range c.Commands() {
@@ -59,7 +59,13 @@ func meant(c *cobra.Command, written string) string {
 	if len(same) > 0 {
 		return fmt.Sprintf("; did you mean %s?", anyOf(same...))
 	}
-	return boot.Meant(written, names, "")
+	hint := boot.Meant(written, names, "")
+	if root := c.Root(); hint == "" && c != root {
+		if i := slices.IndexFunc(root.Commands(), func(sub *cobra.Command) bool { return sub.Name() == written && sub.IsAvailableCommand() }); i >= 0 {
+			return fmt.Sprintf("; did you mean %s %s?", root.Name(), written)
+		}
+	}
+	return hint
 }
 
 // lookups and changes are what other programs call show and set.
