@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -331,6 +332,24 @@ func TestAlertAfterAnAnswerIsNoRefusedHandshake(t *testing.T) {
 		}
 		if got := tr.broughtNothing(c.err); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A request over HTTP/2 may be the first one over a connection that another one has
+// made, and that the cell has refused meanwhile: net/http says then that there has been
+// none.
+func TestAConnectionThatNeverWasBroughtNothing(t *testing.T) {
+	never := errors.New("http2: client conn could not be established")
+	for err, want := range map[error]bool{never: true, io.EOF: false} {
+		first := &transfer{reused: true, shared: new(cellConn)}
+		if got := first.broughtNothing(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+		later := &transfer{reused: true, shared: new(cellConn)}
+		later.shared.answered.Store(true)
+		if later.broughtNothing(err) {
+			t.Errorf("%v, over a connection that has brought answers", err)
 		}
 	}
 }

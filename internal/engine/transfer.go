@@ -350,7 +350,7 @@ func (t *transfer) sentOnce() bool { return t.o.Once && t.conn != nil && !t.conn
 // of the last attempt no answer has come. Over HTTP/2 others may be the first to use
 // one whose handshake the cell has yet to refuse.
 func (t *transfer) broughtNothing(err error) bool {
-	return !t.heard.Load() && (!t.reused || t.shared != nil && !t.shared.answered.Load() && refusesCertificate(err))
+	return !t.heard.Load() && (!t.reused || t.shared != nil && !t.shared.answered.Load() && (refusesCertificate(err) || isUnestablished(err)))
 }
 
 // foundClosed reports whether that is how it looks that the cell had closed the used
