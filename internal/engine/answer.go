@@ -21,7 +21,7 @@ func (t *transfer) take(resp *http.Response) {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols:
 		to := resp.Header["Upgrade"]
-		if t.kind != upgrade || len(to) != 1 || !strings.EqualFold(to[0], t.in.Header.Get("Upgrade")) {
+		if t.kind != upgrade || len(to) != 1 || !strings.EqualFold(to[0], t.in.Header.Get("Upgrade")) || announcesBody(resp) || !t.bodyEnded() {
 			t.fail(cellway.CellProtocol, 502, errSwitch)
 			return
 		}
@@ -52,6 +52,12 @@ func (t *transfer) take(resp *http.Response) {
 	if t.sendBody(resp) {
 		t.sendTrailers(resp)
 	}
+}
+
+// announcesBody reports whether a 101 says that a body follows, which none can.
+func announcesBody(resp *http.Response) bool {
+	length := resp.Header.Get("Content-Length")
+	return len(resp.TransferEncoding) > 0 || length != "" && length != "0"
 }
 
 // unclearLength reports whether an answer over HTTP/2 announces a length that can be read

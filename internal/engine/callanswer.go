@@ -69,8 +69,9 @@ func (b *answerBody) begin(h *AnswerHead) {
 func (k *Call) take(l *link) {
 	h := &k.reply.head
 	if h.Status == 101 {
-		if !k.switches(h) || k.body.unread() {
-			k.body.halt(l)
+		early := k.body.unread()
+		k.body.halt(l) // from here on both connections are the tunnel's alone
+		if !k.switches(h) || early || k.body.spoilt() {
 			k.detach(l)
 			l.conn.Close()
 			k.fail(cellway.CellProtocol, 502, errSwitch)

@@ -146,6 +146,20 @@ func (b *body) end() (rest bool) {
 	return false
 }
 
+// behind returns what came behind the request, all of which was taken in.
+func (b *body) behind() []byte {
+	in := &b.c.in
+	switch {
+	case b.kind == bodyNone:
+		return in.buf[in.start+b.c.size : in.end]
+	case b.kind == bodyBuffered:
+		return in.buf[b.at+int(b.c.head.Length) : in.end]
+	case len(b.over) > 0:
+		return b.over
+	}
+	return in.buf[b.at:in.end]
+}
+
 // send sends the head that the call's out has and what there is of the body,
 // sees to it that the rest follows, and reads the answer.
 func (b *body) send(l *link) (nothing bool, err error) {
@@ -308,6 +322,12 @@ func (b *body) start(l *link, wait bool) {
 func (b *body) pump(done, proceed chan struct{}) {
 	defer close(done)
 	c := b.c.c
+	defer func() {
+		if p := recover(); p != nil { // others' calls go on
+			c.srv.logPanic(p)
+			c.cut(errDone)
+		}
+	}()
 	if proceed != nil && !b.invite(proceed) {
 		return
 	}

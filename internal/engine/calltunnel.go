@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // tunnel answers an upgrade and relays bytes both ways until both directions
@@ -76,28 +75,32 @@ func (k *Call) relay(l *link) {
 		l.conn.SetDeadline(past)
 	}
 	var once sync.Once
-	var late *time.Timer
+	var late *fuse
 	ended := func(dst net.Conn, ok bool) {
 		// A direction that ended well leaves the other one some time.
 		if ok && closeWrite(dst) == nil {
-			once.Do(func() { late = time.AfterFunc(halfClosed, shut) })
+			once.Do(func() { late = newFuse(c.silent, shut) })
 			return
 		}
 		shut()
 	}
 	in := relayed{c: c, dst: l.conn, from: &k.pool.all.buffers}
 	out := relayed{c: c, dst: c.conn, from: &k.pool.all.buffers}
-	begun := k.in.buf[k.in.start+k.size : k.in.end]
+	begun := k.body.behind()
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		defer func() {
+			if p := recover(); p != nil { // others' tunnels go on
+				c.srv.logPanic(p)
+				shut()
+			}
+		}()
 		ok := len(begun) == 0 || in.send(begun)
 		ended(l.conn, ok && in.run(&c.flow))
 	})
 	ended(c.conn, out.run(&l.flow))
 	wg.Wait()
-	if late != nil {
-		late.Stop()
-	}
+	late.putOut()
 	k.rep.BytesIn += in.count.Load()
 	k.rep.BytesOut += out.count.Load()
 }

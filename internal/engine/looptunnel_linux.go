@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"syscall"
-	"time"
-)
+import "syscall"
 
 // A tunnel is relayed by a loop. What one end sends is written to the other one as it
 // comes. What that does not take is kept until it does, and nothing more is read
@@ -12,7 +9,7 @@ type tunnel struct {
 	l    *loop
 	c    *client
 	ends [2]tunnelEnd // the client's, the cell's
-	late *time.Timer  // ends the tunnel after one direction has
+	late *fuse        // ends the tunnel after one direction has
 	over bool
 	done chan struct{}
 }
@@ -42,7 +39,7 @@ func (k *Call) relayInLoop(ln *link) bool {
 	t := &tunnel{l: l, c: k.c, done: make(chan struct{})}
 	client, far := &t.ends[0], &t.ends[1]
 	*client = tunnelEnd{t: t, peer: far, sock: k.c.sock}
-	*far = tunnelEnd{t: t, peer: client, sock: cell, left: k.in.buf[k.in.start+k.size : k.in.end]}
+	*far = tunnelEnd{t: t, peer: client, sock: cell, left: k.body.behind()}
 	if !t.leave() {
 		return false
 	}
@@ -93,6 +90,12 @@ func (e *tunnelEnd) attend(stay uint32) {
 
 // event takes in what the poller says of an end.
 func (e *tunnelEnd) event(events uint32) {
+	defer func() {
+		if p := recover(); p != nil { // others' tunnels go on
+			e.t.l.srv.logPanic(p)
+			e.t.end()
+		}
+	}()
 	e.t.l.tick()
 	if events&syscall.EPOLLOUT != 0 {
 		e.push()
@@ -108,7 +111,7 @@ func (e *tunnelEnd) event(events uint32) {
 func (e *tunnelEnd) pass() {
 	t, l := e.t, e.t.l
 	for turns := 0; e.ready && !e.ended && len(e.peer.left) == 0 && !t.over; turns++ {
-		if turns == readsInTurn {
+		if turns == max(1, readsInTurn/(1+max(len(l.again), len(l.turn)))) { // less each, the more of them have more
 			l.later(e.fd)
 			return
 		}
@@ -178,7 +181,7 @@ func (e *tunnelEnd) shut() {
 		t.end()
 		return
 	}
-	t.late = time.AfterFunc(halfClosed, func() { t.l.post(t.end) })
+	t.late = newFuse(t.c.silent, func() { t.l.post(t.end) })
 }
 
 func (e *tunnelEnd) giveBack() {
@@ -203,9 +206,7 @@ func (t *tunnel) end() {
 		e.giveBack()
 		e.sock.drop()
 	}
-	if t.late != nil {
-		t.late.Stop()
-	}
+	t.late.putOut()
 	l.srv.left()
 	l.spawn = true
 	close(t.done)

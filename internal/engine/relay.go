@@ -10,14 +10,9 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cellway/cellway"
 )
-
-// halfClosed is how long a tunnel's other direction may go on when one has
-// ended.
-const halfClosed = time.Minute
 
 // tunnel answers an upgrade and relays bytes both ways until both directions
 // have ended, one fails, all is silent for too long, or the context ends.
@@ -54,11 +49,11 @@ func (t *transfer) tunnel(resp *http.Response) {
 
 	var in, out atomic.Int64
 	var once sync.Once
-	var late *time.Timer
+	var late *fuse
 	ended := func(dst any, err error) {
 		// A direction that ended well leaves the other one some time.
 		if w, ok := dst.(interface{ CloseWrite() error }); ok && err == nil && w.CloseWrite() == nil {
-			once.Do(func() { late = time.AfterFunc(halfClosed, shut) })
+			once.Do(func() { late = newFuse(t.watch.silent, shut) })
 			return
 		}
 		shut()
@@ -70,9 +65,7 @@ func (t *transfer) tunnel(resp *http.Response) {
 	err = t.relay(client, cell, &out)
 	ended(client, err)
 	wg.Wait()
-	if late != nil {
-		late.Stop()
-	}
+	late.putOut()
 	shut()
 	t.rep.BytesIn, t.rep.BytesOut = in.Load(), out.Load()
 	switch cause := context.Cause(t.ctx); {

@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // A stage is what a client's connection is doing, and so what its time is
 // measured by: see sweep.
 type stage uint8
@@ -28,6 +30,12 @@ func (c *client) stage() (s stage, since int64) {
 
 // move says that something moved, whatever the stage.
 func (c *client) move() { c.moveAt(c.srv.now()) }
+
+// silent returns for how long nothing has moved.
+func (c *client) silent() time.Duration {
+	_, since := c.stage()
+	return time.Duration(c.srv.now() - since)
+}
 
 // moveAt is move at a time since the server's epoch.
 func (c *client) moveAt(now int64) {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +162,155 @@ func TestSweepEndsTunnelsAndStreams(t *testing.T) {
 		}
 		r.mu.Unlock()
 		streams[1].Body.Close()
+	})
+}
+
+// A tunnel begins behind its request's body, which the cell gets once, however it
+// comes.
+func TestTunnelBeginsBehindTheBody(t *testing.T) {
+	r := newRig(t, nil, Config{})
+	r.use(r.rawCell("", func(c net.Conn) {
+		br := bufio.NewReader(c)
+		req, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-Body: %s\r\n\r\n", body)
+		io.Copy(c, br)
+	}))
+	const sized, chunked = "Content-Length: 5\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n"
+	for _, parts := range [][]string{
+		{sized + "HELLO"}, {sized, "HELLO"}, {sized + "HE", "LLO"}, {sized + "HE", "L", "LO"},
+		{chunked + "5\r\nHELLO\r\n0\r\n\r\n"}, {chunked, "5\r\nHELLO\r\n0\r\n\r\n"}, {chunked + "5\r\nHE", "LLO\r\n0", "\r\n\r\n"},
+	} {
+		for _, early := range []string{"", "early "} {
+			c := r.dial()
+			head := strings.Replace(askUpgrade, "GET", "POST", 1)
+			for i, part := range parts {
+				if i == 0 {
+					part = head[:len(head)-2] + part
+				} else {
+					time.Sleep(5 * time.Millisecond) // or it came with what was before
+				}
+				if i == len(parts)-1 {
+					part += early
+				}
+				io.WriteString(c, part)
+			}
+			br := bufio.NewReader(c)
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil || resp.StatusCode != 101 || resp.Header.Get("X-Body") != "HELLO" {
+				t.Fatal(parts, resp, err)
+			}
+			io.WriteString(c, "late")
+			c.(interface{ CloseWrite() error }).CloseWrite()
+			if got, err := io.ReadAll(br); string(got) != early+"late" || err != nil {
+				t.Errorf("%q: the tunnel brought %q, %v, want %q", parts, got, err, early+"late")
+			}
+			c.Close()
+		}
+	}
+}
+
+// The goroutine that sent the end of a request's body has ended when the tunnel begins.
+func TestTunnelHasItsConnectionsAlone(t *testing.T) {
+	r := newRig(t, nil, Config{})
+	r.use(r.rawCell("", func(c net.Conn) {
+		br := bufio.NewReader(c)
+		if _, err := readHead(br); err != nil {
+			return
+		}
+		io.ReadFull(br, make([]byte, 5))
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		io.Copy(c, br)
+	}))
+	head := strings.Replace(askUpgrade, "GET", "POST", 1)
+	head = head[:len(head)-2] + "Content-Length: 5\r\n\r\n"
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for range 50 {
+				c, err := net.Dial("tcp", r.addr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.SetDeadline(time.Now().Add(10 * time.Second))
+				io.WriteString(c, head)
+				time.Sleep(time.Millisecond)
+				io.WriteString(c, "HELLO")
+				br := bufio.NewReader(c)
+				if _, err := readHead(br); err != nil {
+					t.Error(err)
+				}
+				io.WriteString(c, "ping")
+				expect(t, br, "ping")
+				c.Close()
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// A 101 that says that a body follows, or that comes before the request's body has
+// ended, begins no tunnel.
+func TestA101ThatCantBeTaken(t *testing.T) {
+	for name, row := range map[string]struct{ fields, body string }{
+		"with a length":   {"Content-Length: 3\r\n", ""},
+		"with chunks":     {"Transfer-Encoding: chunked\r\n", ""},
+		"before the body": {"", "HE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil, Config{})
+			r.use(r.rawCell("", func(c net.Conn) {
+				br := bufio.NewReader(c)
+				if _, err := readHead(br); err == nil {
+					fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n%s\r\nabc", row.fields)
+					io.Copy(io.Discard, br)
+				}
+			}))
+			c := r.dial()
+			head := strings.Replace(askUpgrade, "GET", "POST", 1)
+			if row.body != "" {
+				head = head[:len(head)-2] + "Content-Length: 5\r\n\r\n" + row.body
+			}
+			io.WriteString(c, head)
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || resp.StatusCode != 502 || resp.Header.Get("X-Code") != string(cellway.CellProtocol) {
+				t.Error(resp, err)
+			}
+			c.Close()
+		})
+	}
+}
+
+// When one direction has ended the other one goes on while something moves in it.
+func TestAFuseBurnsWhileNothingMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var moved, ended atomic.Int64 // since then
+		newFuse(func() time.Duration { return time.Since(began) - time.Duration(moved.Load()) }, func() { ended.Store(int64(time.Since(began))) })
+		for range 9 {
+			time.Sleep(20 * time.Second)
+			moved.Store(int64(time.Since(began)))
+		}
+		time.Sleep(2 * halfClosed)
+		if got := time.Duration(ended.Load()); got != 3*time.Minute+halfClosed {
+			t.Errorf("it ends after %v", got)
+		}
+		ended.Store(0)
+		f := newFuse(func() time.Duration { return time.Hour }, func() { ended.Store(1) })
+		time.Sleep(halfClosed - 1)
+		f.putOut()
+		time.Sleep(time.Hour)
+		if ended.Load() != 0 {
+			t.Error("it burns on when it is put out")
+		}
+		(*fuse)(nil).putOut()
 	})
 }
 

@@ -92,6 +92,9 @@ func (w *watch) answered() bool {
 
 func (w *watch) move() { w.moved.Store(w.now()) }
 
+// silent returns for how long nothing has moved.
+func (w *watch) silent() time.Duration { return time.Duration(w.now() - w.moved.Load()) }
+
 func (w *watch) waitsForClient(yes bool) {
 	now := w.now()
 	w.moved.Store(now)
