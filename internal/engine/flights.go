@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cellway/cellway"
 )
@@ -11,6 +14,8 @@ import (
 // change of the map those that no longer belong where they go can be ended.
 // The zero Flights is ready to use.
 type Flights struct {
+	count atomic.Uint64 // of those that ever were
+
 	mu sync.Mutex
 	m  map[*Flight]struct{}
 }
@@ -22,13 +27,14 @@ type Flight struct {
 	key  cellway.Key
 	cell cellway.CellID
 	end  context.CancelCauseFunc
+	turn uint64 // the one that came last has the highest
 }
 
 // Add enters a request for key that goes to cell. Forward it under the
 // returned context, and call Done when it has ended.
 func (f *Flights) Add(ctx context.Context, key cellway.Key, cell cellway.CellID) (context.Context, *Flight) {
 	ctx, end := context.WithCancelCause(ctx)
-	fl := &Flight{f, key, cell, end}
+	fl := &Flight{in: f, key: key, cell: cell, end: end, turn: f.count.Add(1)}
 	f.put(fl)
 	return ctx, fl
 }
@@ -67,13 +73,15 @@ func (fl *Flight) Done() {
 
 // Sweep ends, with cause, every request for which keep is false, and returns
 // how many it ended. It looks at those that are under way when it is called;
-// meanwhile others come and go unhindered.
+// meanwhile others come and go unhindered. Those that came last end first: they may wait
+// for a place in the cell that an earlier one gives back when it ends.
 func (f *Flights) Sweep(keep func(key cellway.Key, cell cellway.CellID) bool, cause error) int {
 	f.mu.Lock()
 	all := make([]*Flight, 0, len(f.m))
 	for fl := range f.m {
 		all = append(all, fl)
 	}
+	slices.SortFunc(all, func(a, b *Flight) int { return cmp.Compare(b.turn, a.turn) })
 	f.mu.Unlock()
 	n := 0
 	for _, fl := range all {

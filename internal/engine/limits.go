@@ -61,7 +61,11 @@ func (g *gate) enter(ctx context.Context, most time.Duration) error {
 	err := errFull
 	select {
 	case <-turn:
-		return nil
+		if ctx.Err() == nil {
+			return nil
+		}
+		g.leave()
+		return context.Cause(ctx)
 	case <-timer.C:
 	case <-ctx.Done():
 		err = context.Cause(ctx)

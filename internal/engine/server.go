@@ -283,12 +283,16 @@ func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
 
 // Sweep ends, with cause, every call for which keep is false, and returns how
 // many it ended: those that have become tunnels if tunnels is true, otherwise
-// the others. A call is known here from [Call.Track] on.
+// the others. A call is known here from [Call.Track] on. Those that are not at their
+// cell yet end first: they may wait for a place there that another one gives back when
+// it ends.
 func (s *Server) Sweep(tunnels bool, keep func(key cellway.Key, cell cellway.CellID) bool, cause error) int {
-	n := 0
-	for _, c := range s.all() {
-		if c.sweep(tunnels, keep, cause) {
-			n++
+	n, all := 0, s.all()
+	for _, atCells := range []bool{false, true} {
+		for _, c := range all {
+			if c.sweep(tunnels, atCells, keep, cause) {
+				n++
+			}
 		}
 	}
 	return n

@@ -325,11 +325,12 @@ func (c *client) breakLocked() {
 	}
 }
 
-// sweep ends the call under way unless keep says that it may go on.
-func (c *client) sweep(tunnels bool, keep func(cellway.Key, cellway.CellID) bool, cause error) bool {
+// sweep ends the call under way unless keep says that it may go on. One that is at its
+// cell is left alone unless atCells.
+func (c *client) sweep(tunnels, atCells bool, keep func(cellway.Key, cellway.CellID) bool, cause error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.tracked || c.cause != nil || c.tunnel != tunnels || c.cell == "" || keep(c.key, c.cell) {
+	if !c.tracked || c.cause != nil || c.tunnel != tunnels || c.link != nil && !atCells || c.cell == "" || keep(c.key, c.cell) {
 		return false
 	}
 	return c.endLocked(cause)
