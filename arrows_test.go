@@ -56,7 +56,8 @@ var arrows = []arrow{
 	{pkg: "/api", may: list(""), never: map[string]string{"net/http": "wire types travel over any transport"}},
 
 	// The path of a request.
-	{pkg: "/internal/engine", may: list("", "/internal/plaintext"), never: onThePath},
+	{pkg: "/internal/http2", never: onThePath},
+	{pkg: "/internal/engine", may: list("", "/internal/http2", "/internal/plaintext"), never: onThePath},
 	{pkg: "/router", may: list("", "/routemap", "/internal/engine", "/internal/front", "/internal/lines"), never: onThePath},
 	{pkg: "/internal/front", may: list("", "/internal/engine"), never: onThePath},
 	{pkg: "/internal/lines", never: onThePath},
@@ -393,9 +394,9 @@ func TestArrowsPointToTheCentre(t *testing.T) {
 }
 
 // linked lists all that a router's or a gateway's binary may link beside the standard library
-// and our own packages: the Prometheus client with what it brings, and ff.
+// and our own packages: the Prometheus client with what it brings, ff, and HPACK.
 var linked = list("github.com/prometheus", "github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/munnerz/goautoneg",
-	"google.golang.org/protobuf", "golang.org/x/sys", "github.com/peterbourgon/ff/v3")
+	"google.golang.org/protobuf", "golang.org/x/sys", "github.com/peterbourgon/ff/v3", "golang.org/x/net/http2/hpack")
 
 func TestRoutersAndGatewaysLinkAlmostNothing(t *testing.T) {
 	all, err := packages()

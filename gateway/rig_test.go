@@ -305,6 +305,7 @@ func (r *rig) front() (end func()) {
 		r.servers = []Server{srv}
 		return func() { srv.Close(); serving.Wait() }
 	}
+	engine.NewChecker(engine.CheckerConfig{}).Install(srv)
 	own := r.server()
 	for _, l := range all {
 		serving.Go(func() { own.Serve(l) })
@@ -317,7 +318,7 @@ func (r *rig) front() (end func()) {
 // server returns the engine's own server.
 func (r *rig) server() *engine.Server {
 	if r.way == nil {
-		return r.gw.NewServer(engine.ServerConfig{})
+		return r.gw.NewServer(engine.ServerConfig{OwnHTTP2: true})
 	}
 	own := engine.NewServer(engine.ServerConfig{Handler: &r.way.steps, Loops: r.way.loops})
 	r.way.steps.gw = r.gw

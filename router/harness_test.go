@@ -97,7 +97,7 @@ func (b *bench) front() Server {
 		b.t.Cleanup(func() { srv.Close(); serving.Wait() })
 		return srv
 	}
-	own := b.rt.NewServer(engine.ServerConfig{})
+	own := b.rt.NewServer(engine.ServerConfig{OwnHTTP2: true})
 	serving.Go(func() { own.Serve(l) })
 	serving.Go(func() { srv.Serve(own.HTTP2()) })
 	b.t.Cleanup(func() { own.Close(); srv.Close(); serving.Wait() })

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/http2"
 )
 
 // take deals with an answer whose head is there.
@@ -228,7 +229,7 @@ func isDeadline(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) 
 // isGone reports whether err says that the other side left.
 func isGone(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, http2.ErrReset) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {

@@ -235,7 +235,12 @@ func (k *Call) Secure() bool { return k.c.secure }
 
 // TLS returns the state of the connection's TLS, or nil if it has none.
 func (k *Call) TLS() *tls.ConnectionState {
-	if tc, ok := k.c.conn.(*tls.Conn); ok {
+	tc, ok := k.c.conn.(*tls.Conn)
+	if k.c.stream != nil {
+		tc = k.c.stream.TLS()
+		ok = tc != nil
+	}
+	if ok {
 		state := tc.ConnectionState()
 		return &state
 	}

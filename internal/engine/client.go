@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/http2"
 )
 
 // What the goroutine of a connection does when it is not to read on.
@@ -34,6 +35,7 @@ type client struct {
 	srv    *Server
 	peer   netip.AddrPort
 	secure bool
+	stream *http2.Stream // what conn is, or nil
 
 	// These belong to the goroutine of the connection.
 	call   *Call // has what was read; nil if nothing was
@@ -192,6 +194,9 @@ func (c *client) flush() {
 
 // space is where the next bytes of a head go.
 func (c *client) space() []byte {
+	if c.stream != nil {
+		return c.streamSpace()
+	}
 	if c.call == nil {
 		if c.raw == nil {
 			return c.one[:] // nobody knows when they come

@@ -25,7 +25,8 @@
 // request of which nothing more is to be read is served within the callback of
 // the runtime's poller, so that a small one costs five calls of the system and no
 // memory. One timer looks over all connections for those whose time is up.
-// Connections of HTTP/2 go on to an http.Server.
+// Connections of HTTP/2 go on to an http.Server, or are served here, each stream as one
+// of HTTP/1.1, but for those of gRPC: see [ServerConfig.OwnHTTP2].
 //
 // On Linux a Server may have event loops: see [ServerConfig.Loops]. A connection
 // begins in one, joins one again after a simple call, and has no goroutine there.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"syscall"
+
+	"github.com/cellway/cellway/internal/http2"
 )
 
 // errStale says that a connection was closed by its other side, or has bytes
@@ -199,6 +201,9 @@ const (
 
 // look says, without reading, what there is to read from the other side.
 func (f *flow) look() int {
+	if s, ok := f.conn.(*http2.Stream); ok && s.Reset() {
+		return peekBroken
+	}
 	if f.below == nil {
 		return peekNothing // nobody knows
 	}

@@ -27,6 +27,10 @@ func (c *client) handOver() {
 	began := bytes.Clone(c.call.in.bytes())
 	c.srv.giveBack(c.call)
 	c.call = nil
+	if s := c.srv; s.cfg.OwnHTTP2 {
+		go s.multiplex(c.conn, began)
+		return
+	}
 	c.srv.other.give(newConn(&begunConn{Conn: c.conn, begun: began}, c.srv.cfg.Checker))
 }
 

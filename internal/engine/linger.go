@@ -8,6 +8,9 @@ import (
 // linger lets the client finish for a moment: closing with unread bytes would
 // destroy the answer on its way.
 func (c *client) linger() {
+	if c.stream != nil {
+		return // it can be told by a frame
+	}
 	c.enter(atEnd, c.srv.now())
 	if closeWrite(c.conn) != nil && (c.call == nil || !c.call.body.unread()) {
 		return // it can't be told of the end, and has nothing more to send

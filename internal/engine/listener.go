@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/http2"
 )
 
 // A CheckerConfig says how strict the front is. The zero CheckerConfig is
@@ -357,6 +358,9 @@ func (k *Checker) serve(next http.Handler, w http.ResponseWriter, r *http.Reques
 			// net/http puts trailers that were not announced into this very
 			// request; a map is shared by its copies.
 			r.Trailer = make(http.Header)
+		}
+		if stream, ok := c.Conn.(*http2.Stream); ok {
+			r = asHTTP2(w, r, stream)
 		}
 	}
 	next.ServeHTTP(w, r)

@@ -84,6 +84,9 @@ func TestGuardsRefusalIsSwallowedAndSentOnce(t *testing.T) {
 	} {
 		for _, http2 := range []bool{false, true} {
 			t.Run(fmt.Sprint(tt.name, " http2 ", http2), func(t *testing.T) {
+				if ownPath && http2 && !tt.chunked && tt.firstReads < tt.size {
+					t.Skip("what comes at once is sent at once, which takes a network that holds it")
+				}
 				synctest.Test(t, func(t *testing.T) {
 					r := newRig(t, new(memnet.Net), Config{})
 					first := r.cell("10.0.0.1:80", func(w http.ResponseWriter, req *http.Request) {

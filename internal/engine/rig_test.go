@@ -66,7 +66,7 @@ func newRig(t *testing.T, n *memnet.Net, cfg Config) *rig {
 		go s.Serve(k.Listen(l))
 		return r
 	}
-	own := NewServer(ServerConfig{Handler: r, Checker: k, Loops: loops, State: r.state})
+	own := NewServer(ServerConfig{Handler: r, Checker: k, Loops: loops, State: r.state, OwnHTTP2: true})
 	var serving sync.WaitGroup
 	serving.Go(func() { own.Serve(Movable(l)) })
 	serving.Go(func() { s.Serve(own.HTTP2()) })

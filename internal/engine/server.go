@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cellway/cellway"
+	"github.com/cellway/cellway/internal/http2"
 )
 
 // A Handler answers the calls of a [Server].
@@ -52,6 +54,11 @@ type ServerConfig struct {
 	// that are [Movable], and Linux. If zero, every connection has a goroutine.
 	Loops int
 
+	// OwnHTTP2 has connections of HTTP/2 served by the Server, too: each stream as if it
+	// were a connection of HTTP/1.1. One of gRPC goes to the listener that
+	// [Server.HTTP2] returns, as a connection by itself.
+	OwnHTTP2 bool
+
 	// Looping is told when connections are in loops again, and when none has been
 	// for a moment. A loop that has any may keep one of the runtime's processors for
 	// itself. If nil, nobody is told.
@@ -73,6 +80,7 @@ type Server struct {
 	scratches sync.Pool // of *scratch
 	pools     buffers
 	other     *handedOver
+	http2     http2.Config
 	date      dater
 	doze      time.Duration // between two looks at all that are asleep
 
@@ -91,6 +99,8 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	awake     roster // connections that have a call, had one lately, or may have one at once
 	asleep    roster // those that have none
+	muxes     map[*multiplexed]struct{}
+	streams   int // of these, which are in the rosters, too
 	sweeping  bool
 	tick      time.Duration // between two looks at all that are awake
 	gone      chan struct{} // closed when no connection is left after closing
@@ -110,10 +120,14 @@ func NewServer(cfg ServerConfig) *Server {
 	k := cfg.Checker
 	s := &Server{
 		cfg: cfg, limits: k.limits(), epoch: time.Now(),
-		listeners: make(map[net.Listener]struct{}),
+		listeners: make(map[net.Listener]struct{}), muxes: make(map[*multiplexed]struct{}),
 	}
 	s.tick = tickFor(k.headTimeout(), k.idleTimeout(), cfg.AnswerTimeout)
 	s.doze = s.tick
+	s.http2 = *http2.Config{
+		HeadBytes: s.limits.Bytes, HeadFields: s.limits.Fields,
+		HeadTimeout: k.headTimeout(), IdleTimeout: k.idleTimeout(), WriteTimeout: cfg.AnswerTimeout,
+	}.WithDefaults()
 	s.other = &handedOver{conns: make(chan net.Conn), done: make(chan struct{})}
 	return s
 }
@@ -182,7 +196,11 @@ func (s *Server) take(conn net.Conn) {
 	}
 	tc, secure := conn.(*tls.Conn)
 	if secure && tc.ConnectionState().NegotiatedProtocol == "h2" {
-		go s.other.give(conn)
+		if s.cfg.OwnHTTP2 {
+			go s.multiplex(conn, nil)
+		} else {
+			go s.other.give(conn)
+		}
 		return
 	}
 	c := newClient(s, conn, secure)
@@ -209,6 +227,14 @@ func (s *Server) forget(c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.roster.remove(c)
+	if c.stream != nil {
+		s.streams--
+	}
+	s.goneLocked()
+}
+
+// goneLocked ends what a server that is closed waits for, if no connection is left.
+func (s *Server) goneLocked() {
 	if s.openLocked() == 0 && s.closing.Load() {
 		s.endLoopsLocked()
 	}
@@ -226,7 +252,8 @@ func (s *Server) logPanic(p any) {
 }
 
 // HTTP2 returns a listener for an http.Server, which it gives the connections
-// that speak HTTP/2. Those in cleartext stay checked. It ends with the server.
+// that speak HTTP/2, or only the streams of gRPC if [ServerConfig].OwnHTTP2 is set.
+// Those in cleartext stay checked. It ends with the server.
 func (s *Server) HTTP2() net.Listener { return s.other }
 
 // Shutdown ends the server: it closes the listeners and idle connections, and
@@ -234,7 +261,7 @@ func (s *Server) HTTP2() net.Listener { return s.other }
 // nil when all have ended, or the cause of ctx's end. Tunnels are waited for,
 // too: see [Server.Sweep].
 func (s *Server) Shutdown(ctx context.Context) error {
-	gone := s.close(func(c *client) { c.retire() })
+	gone := s.close((*client).retire, func(m *multiplexed) { m.h2.Shutdown() })
 	select {
 	case <-gone:
 		return nil
@@ -245,13 +272,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close ends the server and breaks off what is under way.
 func (s *Server) Close() error {
-	gone := s.close(func(c *client) { c.abandon() })
+	gone := s.close((*client).abandon, func(m *multiplexed) { m.h2.Close() })
 	<-gone
 	return nil
 }
 
 // close closes the listeners and has each connection end.
-func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
+func (s *Server) close(end func(*client), endMux func(*multiplexed)) (gone <-chan struct{}) {
 	s.closing.Store(true)
 	s.other.Close()
 	s.mu.Lock()
@@ -260,11 +287,12 @@ func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
 		listeners = append(listeners, l)
 	}
 	clients := s.allLocked()
+	muxes := slices.Collect(maps.Keys(s.muxes))
 	if s.gone == nil {
 		s.gone = make(chan struct{})
 	}
 	ch := s.gone
-	if len(clients) == 0 {
+	if len(clients)+len(muxes) == 0 {
 		s.endLoopsLocked()
 		close(s.gone)
 		s.gone = nil
@@ -275,6 +303,9 @@ func (s *Server) close(end func(*client)) (gone <-chan struct{}) {
 	}
 	for _, c := range clients {
 		end(c)
+	}
+	for _, m := range muxes {
+		endMux(m)
 	}
 	s.heed(lingerTime / 2)
 	s.wakeLoops() // some may have joined just now
@@ -307,14 +338,18 @@ func (s *Server) all() []*client {
 
 func (s *Server) allLocked() []*client { return slices.Concat(s.awake.all, s.asleep.all) }
 
-// openLocked returns how many connections there are.
-func (s *Server) openLocked() int { return len(s.awake.all) + len(s.asleep.all) }
+// openLocked returns how many connections and streams there are.
+func (s *Server) openLocked() int { return len(s.awake.all) + len(s.asleep.all) + len(s.muxes) }
 
 // Rest tells ServerConfig.State at once of the connections that are idle.
 func (s *Server) Rest() {
 	s.mu.Lock()
 	awake := slices.Clone(s.awake.all)
+	muxes := slices.Collect(maps.Keys(s.muxes))
 	s.mu.Unlock()
+	for _, m := range muxes {
+		m.rest()
+	}
 	for _, c := range awake {
 		if at, since := c.stage(); at == atIdle {
 			c.rest(since)
@@ -326,7 +361,7 @@ func (s *Server) Rest() {
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.openLocked()
+	return s.openLocked() - s.streams
 }
 
 // Tunnels returns how many calls are tunnels.
@@ -349,10 +384,18 @@ type handedOver struct {
 
 // give gives a connection to whoever accepts, and closes it if nobody will.
 func (h *handedOver) give(c net.Conn) {
+	if !h.offer(c) {
+		c.Close()
+	}
+}
+
+// offer gives a connection to whoever accepts, and reports whether somebody did.
+func (h *handedOver) offer(c net.Conn) bool {
 	select {
 	case h.conns <- c:
+		return true
 	case <-h.done:
-		c.Close()
+		return false
 	}
 }
 

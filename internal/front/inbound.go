@@ -160,6 +160,9 @@ type Called struct{ *engine.Call }
 
 // Proto is [Inbound].Proto.
 func (s *Called) Proto() string {
+	if s.HTTP2() {
+		return "HTTP/2.0"
+	}
 	if s.Head().Minor == 0 {
 		return "HTTP/1.0"
 	}
@@ -167,10 +170,15 @@ func (s *Called) Proto() string {
 }
 
 // Via is [Inbound].Via.
-func (s *Called) Via() string { return s.Proto()[len("HTTP/"):] }
+func (s *Called) Via() string {
+	if s.HTTP2() {
+		return "2"
+	}
+	return s.Proto()[len("HTTP/"):]
+}
 
 // HTTP1 is [Inbound].HTTP1.
-func (s *Called) HTTP1() bool { return true }
+func (s *Called) HTTP1() bool { return !s.HTTP2() }
 
 // GRPC is [Inbound].GRPC: it needs HTTP/2.
 func (s *Called) GRPC() bool { return false }

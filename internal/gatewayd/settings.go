@@ -140,7 +140,7 @@ var topics = []boot.Topic{
 	{Title: "Retries", Settings: []string{"attempts", "timeout", "try-timeout", "retry-backoff", "retry-max-backoff", "retry-after-max", "retry-deposit",
 		"retry-tenant-burst", "retry-cell-burst", "retry-floor", "lookback"}},
 	{Title: "Health", Settings: []string{"probe", "probe-interval", "probe-timeout", "probe-fall", "probe-rise", "canary", "canary-path", "canary-ask"}},
-	{Title: "Requests", Settings: []string{"name", "explain-headers", "no-h2c", "http1", "loops", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
+	{Title: "Requests", Settings: []string{"name", "explain-headers", "no-h2c", "http1", "http2", "loops", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
 		"head-timeout", "idle-timeout", "handshake-timeout", "client-body-timeout", "stream-idle-timeout"}},
 	{Title: "Connections to workers", Settings: []string{"worker-in-flight", "worker-pending", "worker-queue-wait", "worker-tunnels", "worker-idle-connections",
 		"worker-connect-timeout", "breaker-connects", "breaker-timeouts", "breaker-backoff", "breaker-max-backoff",

@@ -92,7 +92,7 @@ var topics = []boot.Topic{
 	{Title: "The fleet and its maps", Settings: []string{"fleet", "source", "source-token", "source-ca", "source-cert", "source-key", "keyring", "state-dir", "router-id", "pull-every"}},
 	{Title: "Addresses", Settings: []string{"listen", "listen-tls", "tls-cert", "tls-key", "tls-min", "admin"}},
 	{Title: "This run", Settings: []string{"config", "check", "version"}},
-	{Title: "Clients", Settings: []string{"trusted-proxies", "name", "explain-headers", "no-h2c", "http1", "loops", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
+	{Title: "Clients", Settings: []string{"trusted-proxies", "name", "explain-headers", "no-h2c", "http1", "http2", "loops", "max-connections", "max-in-flight", "max-head", "max-fields", "max-body",
 		"head-timeout", "idle-timeout", "handshake-timeout", "client-body-timeout", "stream-idle-timeout", "request-timeout"}},
 	{Title: "Cells", Settings: []string{"cell-in-flight", "cell-pending", "cell-queue-wait", "cell-tunnels", "cell-idle-connections", "cell-attempts", "cell-connect-timeout", "cell-first-byte-timeout",
 		"breaker-connects", "breaker-timeouts", "breaker-backoff", "breaker-max-backoff", "cell-ca", "cell-cert", "cell-key", "cell-peer", "cell-peer-suffix"}},

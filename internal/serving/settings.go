@@ -22,7 +22,7 @@ type Settings struct {
 
 	DrainWait, DrainTimeout, DrainSpread time.Duration
 
-	HTTP1                                  string
+	HTTP1, HTTP2                           string
 	Loops                                  int
 	MaxConnections, MaxInFlight, MaxFields int
 	MaxHead, MaxBody                       Size
@@ -69,7 +69,8 @@ func (s *Settings) Declare(fs *flag.FlagSet, names Names) {
 	fs.DurationVar(&s.DrainTimeout, "drain-timeout", 60*second, "after drain-wait: how long what is under way may take to end")
 	fs.DurationVar(&s.DrainSpread, "drain-spread", 5*second, "after drain-wait: over how long tunnels are ended, so that not all clients come back at once")
 
-	fs.StringVar(&s.HTTP1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the "+names.Program+"'s own, or net/http, Go's; HTTP/2 is net/http's in any case")
+	fs.StringVar(&s.HTTP1, "http1", "engine", "`server` of HTTP/1.1 and 1.0: engine, the "+names.Program+"'s own, or net/http, Go's")
+	fs.StringVar(&s.HTTP2, "http2", "engine", "`server` of HTTP/2: engine or net/http; with http1 net/http it is net/http in any case")
 	fs.IntVar(&s.Loops, "loops", 0, "event loops of the engine, on Linux and for connections in cleartext; 0: one for each core; -1: none, so that each connection has a goroutine")
 	fs.IntVar(&s.MaxInFlight, "max-in-flight", 0, "requests at a time, tunnels excepted; more are refused; 0: what the descriptor limit allows, at most 16384")
 	s.MaxHead = 64 << 10
@@ -115,8 +116,10 @@ func (s *Settings) Validate(faults *Faults) {
 	if len(s.ListenTLS.All) > 0 && len(s.TLSCerts.All) == 0 {
 		faults.Bad("tls-cert", "listen-tls needs a certificate")
 	}
-	if s.HTTP1 != "engine" && s.HTTP1 != "net/http" {
-		faults.Bad("http1", "%q is neither engine nor net/http", s.HTTP1)
+	for _, set := range [...]struct{ key, server string }{{"http1", s.HTTP1}, {"http2", s.HTTP2}} {
+		if set.server != "engine" && set.server != "net/http" {
+			faults.Bad(set.key, "%q is neither engine nor net/http", set.server)
+		}
 	}
 	if s.TLSMin != "1.2" && s.TLSMin != "1.3" {
 		faults.Bad("tls-min", "%q is neither 1.2 nor 1.3", s.TLSMin)
