@@ -28,7 +28,7 @@ func (c *client) handOver() {
 	c.srv.giveBack(c.call)
 	c.call = nil
 	if s := c.srv; s.cfg.OwnHTTP2 {
-		go s.multiplex(c.conn, began)
+		s.multiplex(c.conn, began)
 		return
 	}
 	c.srv.other.give(newConn(&begunConn{Conn: c.conn, begun: began}, c.srv.cfg.Checker))

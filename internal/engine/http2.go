@@ -19,7 +19,8 @@ type multiplexed struct {
 	tells  sync.Mutex  // held while State is told
 }
 
-// multiplex serves a connection of HTTP/2, of which begun was read already.
+// multiplex serves a connection of HTTP/2, of which begun was read already, on a
+// goroutine of its own. The server knows the connection when it returns.
 func (s *Server) multiplex(conn net.Conn, begun []byte) {
 	m := &multiplexed{srv: s, conn: conn}
 	m.rested.Store(true)
@@ -34,11 +35,15 @@ func (s *Server) multiplex(conn net.Conn, begun []byte) {
 	}
 	s.muxes[m] = struct{}{}
 	s.mu.Unlock()
-	defer s.forgetMux(m)
+	go m.run()
+}
+
+// run reads the connection until it has ended.
+func (m *multiplexed) run() {
+	defer m.srv.forgetMux(m)
 	defer func() {
 		if p := recover(); p != nil {
-			s.logPanic(p)
-			conn.Close()
+			m.srv.logPanic(p)
 		}
 	}()
 	m.h2.Serve()

@@ -48,6 +48,13 @@ func newStreamRig(t *testing.T, call func(c *Call)) *streamRig {
 	return r
 }
 
+// connections waits until there are n: one in cleartext is two for a moment, when it is
+// found to be one of HTTP/2.
+func (r *streamRig) connections(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprint(n, " connections"), func() bool { return r.own.Connections() == n })
+}
+
 // A request over HTTP/2 is a call that says so, and is else like others.
 func TestStreamsAreCalls(t *testing.T) {
 	r := newStreamRig(t, func(c *Call) {
@@ -67,9 +74,7 @@ func TestStreamsAreCalls(t *testing.T) {
 	if got := resp.Header.Get("X-Seen"); got != want || string(body) != "hello" || resp.ProtoMajor != 2 || len(resp.Header["Connection"]) > 0 {
 		t.Errorf("%q, want %q; %q, %v", got, want, body, resp)
 	}
-	if n := r.own.Connections(); n != 1 {
-		t.Errorf("%d connections", n)
-	}
+	r.connections(t, 1)
 	for len(r.states) < 2 { // the client may have its answer a moment before its connection is idle
 		runtime.Gosched()
 		r.own.Rest()
@@ -107,9 +112,7 @@ func TestAResetEndsItsCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if n := r.own.Connections(); n != 1 {
-		t.Errorf("%d connections", n)
-	}
+	r.connections(t, 1)
 }
 
 // A server that is shut down waits for the calls of its streams, and its clients go.
@@ -140,9 +143,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	if got := <-answered; got != "whole" {
 		t.Error(got)
 	}
-	if n := r.own.Connections(); n != 0 {
-		t.Errorf("%d connections", n)
-	}
+	r.connections(t, 0)
 }
 
 // Heads that can't be read in one way are refused, as over HTTP/1.

@@ -59,6 +59,10 @@ type ServerConfig struct {
 	// [Server.HTTP2] returns, as a connection by itself.
 	OwnHTTP2 bool
 
+	// WriteTimeout is how long a client over HTTP/2 may take nothing of what is sent to
+	// it, for whatever stream. If zero, AnswerTimeout.
+	WriteTimeout time.Duration
+
 	// Looping is told when connections are in loops again, and when none has been
 	// for a moment. A loop that has any may keep one of the runtime's processors for
 	// itself. If nil, nobody is told.
@@ -126,7 +130,8 @@ func NewServer(cfg ServerConfig) *Server {
 	s.doze = s.tick
 	s.http2 = *http2.Config{
 		HeadBytes: s.limits.Bytes, HeadFields: s.limits.Fields,
-		HeadTimeout: k.headTimeout(), IdleTimeout: k.idleTimeout(), WriteTimeout: cfg.AnswerTimeout,
+		HeadTimeout: k.headTimeout(), IdleTimeout: k.idleTimeout(), WriteTimeout: or(cfg.WriteTimeout, cfg.AnswerTimeout),
+		Malformed: func() { k.count(ReasonField) },
 	}.WithDefaults()
 	s.other = &handedOver{conns: make(chan net.Conn), done: make(chan struct{})}
 	return s
@@ -197,7 +202,7 @@ func (s *Server) take(conn net.Conn) {
 	tc, secure := conn.(*tls.Conn)
 	if secure && tc.ConnectionState().NegotiatedProtocol == "h2" {
 		if s.cfg.OwnHTTP2 {
-			go s.multiplex(conn, nil)
+			s.multiplex(conn, nil)
 		} else {
 			go s.other.give(conn)
 		}

@@ -20,6 +20,10 @@ type Config struct {
 	// Serve serves one stream, and closes it. It must be given.
 	Serve func(*Stream)
 
+	// Malformed is told of each stream that is reset because its head or its trailers
+	// are none of HTTP/2. If nil, nobody is told.
+	Malformed func()
+
 	// HeadBytes bounds a request's head as HTTP/1.1 has it. It is for who reads
 	// the stream to refuse a longer one, which is cut behind that. If zero, 64 KiB.
 	HeadBytes int
@@ -42,6 +46,9 @@ type Config struct {
 
 // WithDefaults returns c with its defaults filled in.
 func (c Config) WithDefaults() *Config {
+	if c.Malformed == nil {
+		c.Malformed = func() {}
+	}
 	c.HeadBytes = or(c.HeadBytes, 64<<10)
 	c.HeadFields = or(c.HeadFields, 100)
 	c.HeadTimeout = or(c.HeadTimeout, 10*time.Second)

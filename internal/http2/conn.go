@@ -101,16 +101,18 @@ func (s *source) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	s.begun = nil
-	s.c.start()
-	if err := s.c.flush(); err != nil {
+	if err := s.c.flush(); err != nil { // the settings first, before any answer
 		return 0, err
 	}
+	s.c.start()
 	return s.c.conn.Read(p)
 }
 
 // Serve serves the connection until it has ended, and closes it. Streams may
 // still be served then; they can neither read nor write.
 func (c *Conn) Serve() {
+	defer c.conn.Close() // nobody is left to tell
+	defer c.end()        // in case that somebody panics
 	c.mu.Lock()
 	period := max(min(c.cfg.HeadTimeout, c.cfg.IdleTimeout, c.cfg.WriteTimeout)/4, 10*time.Millisecond)
 	c.timer = time.AfterFunc(period, func() { c.look(period) })
@@ -126,7 +128,6 @@ func (c *Conn) Serve() {
 	if wrong || isTimeout(err) {
 		c.linger()
 	}
-	c.conn.Close() // nobody is left to tell
 }
 
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

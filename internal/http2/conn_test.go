@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	xhttp2 "golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/cellway/cellway/internal/http2"
 )
@@ -409,4 +411,28 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("answered %v, last ones %v", answered, lasts)
 		}
 	})
+}
+
+// What a client gets first are settings, however fast its first request is answered.
+func TestSettingsComeFirst(t *testing.T) {
+	p := &peer{t: t}
+	p.enc = hpack.NewEncoder(&p.buf)
+	begun := bytes.NewBufferString(xhttp2.ClientPreface)
+	fr := xhttp2.NewFramer(begun, nil)
+	p.do(fr.WriteSettings())
+	for id := uint32(1); id < 20; id += 2 {
+		p.do(fr.WriteHeaders(xhttp2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true, BlockFragment: p.block()}))
+	}
+	for range 200 {
+		ours, theirs := net.Pipe()
+		c := http2.NewConn(theirs, begun.Bytes(), http2.Config{Serve: hello}.WithDefaults())
+		done := make(chan struct{})
+		go func() { defer close(done); c.Serve() }()
+		f, err := xhttp2.NewFramer(io.Discard, ours).ReadFrame()
+		if _, ok := f.(*xhttp2.SettingsFrame); !ok || err != nil {
+			t.Fatalf("the first frame is %v, %v", f, err)
+		}
+		ours.Close()
+		<-done
+	}
 }

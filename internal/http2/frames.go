@@ -175,6 +175,7 @@ func (c *Conn) takeBlock(b []byte, end bool) error {
 func (c *Conn) beginStream(s *Stream) error {
 	r := &c.req
 	if !r.whole() || c.ending && r.length > 0 {
+		c.cfg.Malformed()
 		return streamError{s.id, codeProtocol}
 	}
 	s.text = r.appendHead(getText())
@@ -222,6 +223,7 @@ func (c *Conn) start() {
 // trail takes in trailers.
 func (c *Conn) trail(s *Stream) error {
 	if c.req.malformed {
+		c.cfg.Malformed()
 		return streamError{s.id, codeProtocol}
 	}
 	c.mu.Lock()

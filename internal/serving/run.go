@@ -111,7 +111,8 @@ func (d *Daemon) servePublic(ctx context.Context, w Work, fail context.CancelCau
 		if loops > 0 {
 			movable = engine.Movable
 		}
-		own := w.Handler.NewServer(engine.ServerConfig{Checker: d.checker, State: d.Gate.State, Loops: loops, Looping: looping, Log: d.Log, OwnHTTP2: d.settings.HTTP2 == "engine"})
+		own := w.Handler.NewServer(engine.ServerConfig{Checker: d.checker, State: d.Gate.State, Loops: loops, Looping: looping, Log: d.Log,
+			OwnHTTP2: d.settings.HTTP2 == "engine", WriteTimeout: d.settings.StreamIdle})
 		d.Gate.AskWith(own.Rest)
 		servers, serve = []front.Server{own, srv}, own.Serve
 		running.Go(func() {
