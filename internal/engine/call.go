@@ -257,6 +257,7 @@ func (k *Call) Track(key cellway.Key, cell cellway.CellID) {
 	c := k.c
 	c.mu.Lock()
 	c.tracked, c.key, c.cell = true, key, cell
+	c.endIfReset()
 	c.mu.Unlock()
 }
 
@@ -285,6 +286,7 @@ func (k *Call) context() context.Context {
 		if c.cause != nil {
 			c.cancel(c.cause)
 		}
+		c.endIfReset()
 	}
 	return c.ctx
 }

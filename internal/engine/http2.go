@@ -80,18 +80,30 @@ func (m *multiplexed) wake() bool {
 	return !m.rested.Swap(false) || m.srv.cfg.State == nil || m.srv.cfg.State(m.conn, http.StateActive)
 }
 
-// rest says that the connection is idle, if it is: it is not from the moment on in which
-// a stream begins, and wake says so later.
+// rest says that the connection is idle, if it is.
 func (m *multiplexed) rest() {
 	m.tells.Lock()
 	defer m.tells.Unlock()
-	if m.h2.Idle() && !m.rested.Swap(true) && m.srv.cfg.State != nil {
+	if m.rested.Swap(true) { // from here on a stream that begins wakes it, or has begun
+		return
+	}
+	if !m.h2.Idle() {
+		m.rested.Store(false)
+	} else if m.srv.cfg.State != nil {
 		m.srv.cfg.State(m.conn, http.StateIdle)
 	}
 }
 
 // StreamReset ends the call, as the client has given it up.
 func (c *client) StreamReset() { c.cut(errClientReset) }
+
+// endIfReset ends the call if the client had given it up before it could be ended. The
+// mutex of c is held.
+func (c *client) endIfReset() {
+	if c.stream != nil && c.stream.Reset() {
+		c.endLocked(errClientReset)
+	}
+}
 
 // forgetMux takes a connection out that has ended.
 func (s *Server) forgetMux(m *multiplexed) {

@@ -178,3 +178,34 @@ func TestStreamsAreRefusedAsOthersAre(t *testing.T) {
 		}
 	}
 }
+
+// A call ends also when its client has given it up before it could be told.
+func TestAResetIsNotLost(t *testing.T) {
+	begun, gone, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	for _, look := range []func(c *Call){
+		func(c *Call) { c.Track("", "cell-001") },
+		func(c *Call) { c.Done() },
+	} {
+		r := newStreamRig(t, func(c *Call) {
+			begun <- struct{}{}
+			<-gone
+			for !c.c.stream.Reset() {
+				runtime.Gosched()
+			}
+			look(c)
+			<-c.Done()
+			ended <- struct{}{}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-begun
+			cancel()
+		}()
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.test/", nil)
+		if _, err := r.client.Do(req); err == nil {
+			t.Error("it was answered")
+		}
+		gone <- struct{}{}
+		<-ended
+	}
+}

@@ -23,7 +23,7 @@ func (c *client) peekIdle(since int64) {
 // rest says that the connection has been idle for a while. Those that are busy
 // pause for less, and nobody is told each time.
 func (c *client) rest(since int64) {
-	if c.rested.Load() {
+	if c.rested.Load() || c.stream != nil { // a stream is no connection
 		return
 	}
 	defer func() {

@@ -59,8 +59,8 @@ type ServerConfig struct {
 	// [Server.HTTP2] returns, as a connection by itself.
 	OwnHTTP2 bool
 
-	// WriteTimeout is how long a client over HTTP/2 may take nothing of what is sent to
-	// it, for whatever stream. If zero, AnswerTimeout.
+	// WriteTimeout is how long a client over HTTP/2 may take for 16 KiB of what is sent
+	// to it, for whatever stream. If zero, AnswerTimeout.
 	WriteTimeout time.Duration
 
 	// Looping is told when connections are in loops again, and when none has been
@@ -73,9 +73,10 @@ type ServerConfig struct {
 	Log *slog.Logger
 }
 
-// A Server serves clients over HTTP/1.1 and 1.0. Connections of HTTP/2 go to
-// the listener that [Server.HTTP2] returns, for an http.Server. Its methods may
-// be called at any time from any goroutine.
+// A Server serves clients over HTTP/1.1 and 1.0, and over HTTP/2 if
+// [ServerConfig].OwnHTTP2 is set; what it does not serve goes to the listener that
+// [Server.HTTP2] returns, for an http.Server. Its methods may be called at any time from
+// any goroutine.
 type Server struct {
 	cfg       ServerConfig
 	limits    HeadLimits

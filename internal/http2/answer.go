@@ -54,12 +54,7 @@ func (a *answer) write(p []byte) (n int, err error) {
 		a.err = err
 	}
 	if a.err != nil {
-		err = a.err
-		if err == os.ErrDeadlineExceeded {
-			a.err = nil
-			a.s.broken = true
-		}
-		return n, err
+		return n, a.err
 	}
 	return len(p), nil
 }
@@ -99,10 +94,7 @@ func (a *answer) take(p []byte) (n int) {
 	case atHead, atTail:
 		return a.takeBlock(p)
 	case atSized, atChunk:
-		n = int(min(int64(len(p)), a.left))
-		if a.err = a.data(p[:n]); a.err != nil {
-			return 0
-		}
+		n = a.data(p[:min(int64(len(p)), a.left)])
 		if a.left -= int64(n); a.left == 0 {
 			if a.state == atChunk {
 				a.state = atLineEnd
@@ -113,8 +105,7 @@ func (a *answer) take(p []byte) (n int) {
 		}
 		return n
 	case atClose:
-		a.err = a.data(p)
-		return len(p)
+		return a.data(p)
 	case atLineEnd:
 		n = int(min(int64(len(p)), a.left))
 		if a.left -= int64(n); a.left == 0 {
@@ -392,19 +383,21 @@ func putLength(frame []byte, n int) {
 	frame[0], frame[1], frame[2] = byte(n>>16), byte(n>>8), byte(n)
 }
 
-// data makes frames of a part of the body.
-func (a *answer) data(p []byte) error {
-	for len(p) > 0 {
-		n, err := a.reserve(min(len(p), maxFrame))
+// data makes frames of a part of the body, and returns how much of it that was.
+func (a *answer) data(p []byte) (made int) {
+	for made < len(p) {
+		n, err := a.reserve(min(len(p)-made, maxFrame))
 		if err != nil {
-			return err
+			a.err = err
+			return made
 		}
 		a.frame = len(a.o.buf)
 		a.o.buf = appendFrameHeader(a.o.buf, n, frameData, 0, a.s.id)
-		a.o.buf = append(a.o.buf, p[:n]...)
-		p = p[n:]
+		a.o.buf = append(a.o.buf, p[made:made+n]...)
+		made += n
+		a.s.c.told.Store(true)
 	}
-	return nil
+	return made
 }
 
 // reserve returns how much of n bytes may be sent, as soon as that is any.

@@ -12,6 +12,7 @@ const (
 	maxFrame     = 16 << 10 // of a frame that is read or written
 	readBuffer   = 4 << 10
 	mostStreams  = 250
+	mostSettings = 100 // in a frame
 )
 
 // A Config says how connections are served. It is shared by all of them, and not
@@ -39,8 +40,8 @@ type Config struct {
 	// IdleTimeout is how long a connection may have no stream. If zero, 75 s.
 	IdleTimeout time.Duration
 
-	// WriteTimeout is how long a client may take nothing of what is sent while
-	// something is. If zero, 30 s.
+	// WriteTimeout is how long a client may take for 16 KiB of what is sent. If zero,
+	// 30 s.
 	WriteTimeout time.Duration
 }
 

@@ -46,7 +46,6 @@ type Conn struct {
 	last      uint32
 	window    int64 // what may be sent
 	first     int64 // the same of a new stream
-	frame     int   // the longest frame that may be sent
 	received  int64 // what the client may send
 	owed      int64 // what was read of that since it was told
 	leaving   bool  // the client was told to go
@@ -62,6 +61,7 @@ type Conn struct {
 	writing  atomic.Int64 // since when something is being written, or 0
 	idle     atomic.Bool  // there is no stream
 	answered atomic.Int32 // streams, since the score was looked at
+	told     atomic.Bool  // a part of a body was sent since a ping was answered
 }
 
 // NewConn returns a Conn over conn, of which begun was read already. It starts nothing.
@@ -69,12 +69,12 @@ func NewConn(conn net.Conn, begun []byte, cfg *Config) *Conn {
 	c := &Conn{
 		cfg: cfg, conn: conn,
 		streams: make(map[uint32]*Stream),
-		window:  65535, first: 65535, frame: maxFrame, received: connWindow,
+		window:  65535, first: 65535, received: connWindow,
 		since: time.Now(),
 	}
 	c.idle.Store(true)
 	c.out.room.L = &c.mu
-	c.req.most = cfg.HeadBytes
+	c.req.most, c.req.fields = cfg.HeadBytes, cfg.HeadFields
 	c.in = bufio.NewReaderSize(&source{c, begun}, readBuffer)
 	c.dec = hpack.NewDecoder(4096, c.req.field)
 	c.dec.SetMaxStringLength(2*cfg.HeadBytes + 32*cfg.HeadFields)
@@ -253,6 +253,9 @@ func (c *Conn) look(period time.Duration) {
 		limit, since = c.cfg.HeadTimeout, c.blocked
 	}
 	if (c.running == 0 || !c.blocked.IsZero()) && time.Since(since) > limit {
+		if !c.final { // what comes at this moment is to be sent anew
+			c.final, c.lastFinal = true, c.last
+		}
 		c.conn.SetReadDeadline(time.Unix(1, 0))
 		return
 	}
@@ -273,7 +276,9 @@ func (c *Conn) Shutdown() {
 	c.leaving = true
 	c.mu.Unlock()
 	time.AfterFunc(leaveTime, c.leave)
-	_ = c.send(appendGoAway(nil, 1<<31-1, codeNo)) // who reads will see that it has ended
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.postLocked(appendGoAway(nil, 1<<31-1, codeNo))
 }
 
 // leave lets no more streams begin.
@@ -284,13 +289,12 @@ func (c *Conn) leave() {
 		return
 	}
 	c.final, c.lastFinal = true, c.last
-	empty := c.running == 0
-	c.mu.Unlock()
-	if empty {
+	defer c.mu.Unlock()
+	if c.running == 0 {
 		c.conn.SetReadDeadline(time.Unix(1, 0)) // which says so once more
 		return
 	}
-	_ = c.send(appendGoAway(nil, c.lastFinal, codeNo)) // who reads will see that it has ended
+	c.postLocked(appendGoAway(nil, c.lastFinal, codeNo))
 }
 
 // Close ends the connection at once.

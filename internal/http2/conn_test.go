@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,55 +148,63 @@ func TestGivingUpNowAndThenIsFine(t *testing.T) {
 func TestTooManyStreamsAreRefused(t *testing.T) {
 	p, _ := dial(t, http2.Config{}, hung)
 	all := p.frames()
-	for id := uint32(1); id <= 2*250+1; id += 2 {
+	const most = 2 * 250 // as one is served a while longer than its client sees
+	for id := uint32(1); id <= 2*most+1; id += 2 {
 		p.request(id, true)
 	}
-	if code := resetOf(t, all, 501); code != xhttp2.ErrCodeRefusedStream {
-		t.Error(code)
+	for f := range all {
+		if r, ok := f.(*xhttp2.RSTStreamFrame); ok {
+			if r.StreamID != 2*most+1 || r.ErrCode != xhttp2.ErrCodeRefusedStream {
+				t.Error(r)
+			}
+			break
+		}
 	}
 }
 
 // An answer waits for the client's leave to send it, and a deadline ends the wait.
 func TestAnswersKeepToWindows(t *testing.T) {
-	wrote := make(chan error, 1)
-	p, _ := dial(t, http2.Config{}, func(s *http2.Stream) {
-		defer s.Close()
-		io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"+strings.Repeat("a", 60))
-		s.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-		_, err := io.WriteString(s, strings.Repeat("a", 40))
-		wrote <- err
-	})
-	p.do(p.fr.WriteSettings(xhttp2.Setting{ID: xhttp2.SettingInitialWindowSize, Val: 10}))
-	all := p.frames()
-	p.request(1, true)
-	got := 0
-	for f := range all {
-		if d, ok := f.(*xhttp2.DataFrame); ok {
-			if got += int(d.Length); got == 10 {
-				p.do(p.fr.WriteWindowUpdate(1, 60))
-			}
-			if got == 70 {
-				break
+	synctest.Test(t, func(t *testing.T) {
+		wrote := make(chan error, 1)
+		p, _ := dial(t, http2.Config{}, func(s *http2.Stream) {
+			defer s.Close()
+			io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"+strings.Repeat("a", 60))
+			s.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			_, err := io.WriteString(s, strings.Repeat("a", 40))
+			wrote <- err
+		})
+		p.do(p.fr.WriteSettings(xhttp2.Setting{ID: xhttp2.SettingInitialWindowSize, Val: 10}))
+		all := p.frames()
+		p.request(1, true)
+		got := 0
+		for f := range all {
+			if d, ok := f.(*xhttp2.DataFrame); ok {
+				if got += int(d.Length); got == 10 {
+					p.do(p.fr.WriteWindowUpdate(1, 60))
+				}
+				if got == 70 {
+					break
+				}
 			}
 		}
-	}
-	if err := <-wrote; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error(err)
-	}
-	if code := resetOf(t, all, 1); code != xhttp2.ErrCodeInternal {
-		t.Error(code)
-	}
+		if err := <-wrote; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		if code := resetOf(t, all, 1); code != xhttp2.ErrCodeInternal {
+			t.Error(code)
+		}
+	})
 }
 
 // A client that sends more than it may is told so; one that keeps to what it may gets on as
 // far as it is read.
 func TestBodiesKeepToWindows(t *testing.T) {
-	const size = 3 << 20
+	const size, streamWindow, connWindow = 40 << 20, 256 << 10, 16 << 20
 	read := make(chan int64, 1)
-	go1 := make(chan struct{})
+	begin := make(chan struct{})
 	p, _ := dial(t, http2.Config{}, func(s *http2.Stream) {
 		defer s.Close()
-		<-go1
+		<-begin
 		req, err := http.ReadRequest(bufio.NewReader(s))
 		if err != nil {
 			t.Error(err)
@@ -208,36 +217,31 @@ func TestBodiesKeepToWindows(t *testing.T) {
 	all := p.frames()
 	p.request(1, false)
 	chunk := make([]byte, 16<<10)
-	window, conn, sent := 256<<10, 1<<20, 0
-	for sent < window {
-		p.do(p.fr.WriteData(1, false, chunk))
-		sent += len(chunk)
-	}
-	close(go1)
-	window -= sent
-	conn -= sent
+	may, mayAll, sent := streamWindow, 65535, 0 // what may be sent of the stream, and of all
 	for sent < size {
-		for window < len(chunk) || conn < len(chunk) {
-			if u, ok := (<-all).(*xhttp2.WindowUpdateFrame); ok {
-				if u.StreamID == 0 {
-					if sent > 256<<10 || u.Increment < 900_000 { // the first one is for the beginning
-						conn += int(u.Increment)
-					}
-				} else {
-					window += int(u.Increment)
-				}
+		for mayAll < len(chunk) || may < len(chunk) {
+			if u, ok := (<-all).(*xhttp2.WindowUpdateFrame); ok && u.StreamID == 0 {
+				mayAll += int(u.Increment)
+			} else if ok {
+				may += int(u.Increment)
+			}
+			if may > streamWindow || mayAll > connWindow {
+				t.Fatalf("after %d bytes, %d more may be sent, and %d of all streams", sent, may, mayAll)
 			}
 		}
 		p.do(p.fr.WriteData(1, sent+len(chunk) >= size, chunk))
 		sent += len(chunk)
-		window -= len(chunk)
-		conn -= len(chunk)
+		may -= len(chunk)
+		mayAll -= len(chunk)
+		if sent == streamWindow {
+			close(begin) // so much goes without being read
+		}
 	}
 	if n := <-read; n != size {
 		t.Error(n)
 	}
 
-	p, _ = dial(t, http2.Config{}, hung2)
+	p, _ = dial(t, http2.Config{}, deaf)
 	all = p.frames()
 	p.request(1, false)
 	for range 17 {
@@ -248,11 +252,11 @@ func TestBodiesKeepToWindows(t *testing.T) {
 	}
 }
 
-// hung2 reads nothing until its stream is reset.
-func hung2(s *http2.Stream) {
+// deaf reads nothing until its stream is reset.
+func deaf(s *http2.Stream) {
 	defer s.Close()
 	for !s.Reset() {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 }
 
@@ -434,5 +438,95 @@ func TestSettingsComeFirst(t *testing.T) {
 		}
 		ours.Close()
 		<-done
+	}
+}
+
+// Who asks how long it took, for all that he gets, is no flood; who does so for nothing is.
+func TestPingsForAnswersAreFine(t *testing.T) {
+	const parts = 3000
+	next := make(chan struct{})
+	p, _ := dial(t, http2.Config{}, func(s *http2.Stream) {
+		defer s.Close()
+		io.WriteString(s, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+		for range parts {
+			io.WriteString(s, "1\r\na\r\n")
+			<-next
+		}
+		io.WriteString(s, "0\r\n\r\n")
+	})
+	all := p.frames()
+	p.request(1, true)
+	for got := 0; got < parts; {
+		switch f := (<-all).(type) {
+		case nil:
+			t.Fatalf("the connection ended after %d pings", got)
+		case *xhttp2.DataFrame:
+			p.do(p.fr.WritePing(false, [8]byte{}))
+			got++
+			next <- struct{}{}
+		case *xhttp2.GoAwayFrame:
+			t.Fatalf("sent away with %v after %d pings", f.ErrCode, got)
+		}
+	}
+}
+
+// A client that goes on sending of streams that began too late does no harm to the one
+// that it may end.
+func TestLateStreamsHarmNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		p, s := dial(t, http2.Config{}, func(s *http2.Stream) {
+			<-release
+			hello(s)
+		})
+		all := p.frames()
+		p.request(1, true)
+		synctest.Wait()
+		s.conns()[0].Shutdown()
+		time.Sleep(time.Second) // the last word is out
+		p.request(3, false)
+		p.do(p.fr.WriteHeaders(xhttp2.HeadersFrameParam{StreamID: 3, EndHeaders: true, EndStream: true, BlockFragment: p.trailers()}))
+		synctest.Wait()
+		close(release)
+		body := 0
+		for f := range all {
+			if d, ok := f.(*xhttp2.DataFrame); ok && d.StreamID == 1 {
+				body += int(d.Length)
+			}
+		}
+		if body != len("hello") {
+			t.Errorf("%d bytes of the answer under way", body)
+		}
+	})
+}
+
+// A client that takes nothing holds up nobody who shuts its connection down.
+func TestShutdownWaitsForNoClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := dial(t, http2.Config{}, func(s *http2.Stream) {
+			defer s.Close()
+			io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n"+strings.Repeat("a", 60_000))
+		})
+		p.request(1, true)
+		synctest.Wait()
+		began := time.Now()
+		s.conns()[0].Shutdown()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		p.conn.Close()
+	})
+}
+
+// What is declared by references to a table is bounded as what is sent is.
+func TestHeadsOfReferencesAreBounded(t *testing.T) {
+	var told atomic.Int32
+	p, _ := dial(t, http2.Config{HeadBytes: 8 << 10, HeadFields: 100, Malformed: func() { told.Add(1) }}, hello)
+	all := p.frames()
+	p.block("x-long", strings.Repeat("v", 3000)) // is in the table from here on
+	block := append(bytes.Clone(p.buf.Bytes()), bytes.Repeat([]byte{0x80 | 62}, 500)...)
+	p.do(p.fr.WriteHeaders(xhttp2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true, BlockFragment: block}))
+	if code := resetOf(t, all, 1); code != xhttp2.ErrCodeProtocol || told.Load() != 1 {
+		t.Errorf("%v, told %d times", code, told.Load())
 	}
 }

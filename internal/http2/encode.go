@@ -8,7 +8,7 @@ const frameHeader = 9
 
 // appendFrameHeader appends the header of a frame with a payload of n bytes.
 func appendFrameHeader(dst []byte, n int, t uint8, flags uint8, id uint32) []byte {
-	dst = append(dst, byte(n>>16), byte(n>>8), byte(n), byte(t), byte(flags))
+	dst = append(dst, byte(n>>16), byte(n>>8), byte(n), t, flags)
 	return binary.BigEndian.AppendUint32(dst, id)
 }
 

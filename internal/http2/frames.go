@@ -27,6 +27,9 @@ func (c *Conn) take(f *frame) error {
 		}
 		c.reply = appendFrameHeader(c.reply, 8, framePing, flagAck, 0)
 		c.reply = append(c.reply, f.payload...)
+		if c.told.Swap(false) {
+			return nil // some ask, for all that they get, how long it took
+		}
 		return c.idly(1)
 	case framePriority:
 		if number(f.payload)&math.MaxInt32 == f.id {
@@ -115,6 +118,7 @@ func (c *Conn) takeHeaders(f *frame) error {
 		c.last = id
 		if c.final && id > c.lastFinal {
 			c.refused = true // it has been told
+			c.gaveUpLocked(id)
 			break
 		}
 		c.served = true
@@ -185,7 +189,7 @@ func (c *Conn) beginStream(s *Stream) error {
 	s.gRPC = r.grpc
 	s.isHead = r.method == "HEAD"
 	c.mu.Lock()
-	if c.running >= mostStreams {
+	if c.running >= 2*mostStreams { // one may be answered a while before it is not served any more
 		c.mu.Unlock()
 		s.drop()
 		return streamError{s.id, codeRefused}
@@ -371,6 +375,10 @@ func (c *Conn) takeSettings(f *frame) error {
 // settleLocked takes settings in. Tables of fields are not used, and frames never larger
 // than any client takes.
 func (c *Conn) settleLocked(p []byte) error {
+	if len(p) > 6*mostSettings {
+		return connError(codeCalm)
+	}
+	window := c.first
 	for ; len(p) > 0; p = p[6:] {
 		v := number(p[2:])
 		switch uint16(p[0])<<8 | uint16(p[1]) {
@@ -386,15 +394,18 @@ func (c *Conn) settleLocked(p []byte) error {
 			if v > math.MaxInt32 {
 				return connError(codeFlowControl)
 			}
-			more := int64(v) - c.first
-			c.first = int64(v)
-			for _, s := range c.streams {
-				if s.window += more; s.window > math.MaxInt32 {
-					return connError(codeFlowControl)
-				}
-				s.cond.Broadcast()
-			}
+			window = int64(v)
 		}
+	}
+	more := window - c.first
+	if c.first = window; more == 0 {
+		return nil
+	}
+	for _, s := range c.streams {
+		if s.window += more; s.window > math.MaxInt32 {
+			return connError(codeFlowControl)
+		}
+		s.cond.Broadcast()
 	}
 	return nil
 }

@@ -57,6 +57,12 @@ func (c *Conn) send(b []byte) error {
 	if err := c.waitLocked(); err != nil {
 		return err
 	}
+	c.postLocked(b)
+	return nil
+}
+
+// postLocked is send for what is short, and sent seldom: it waits for nothing.
+func (c *Conn) postLocked(b []byte) {
 	c.appendingLocked()
 	o := &c.out
 	o.buf = append(o.buf, b...)
@@ -64,7 +70,6 @@ func (c *Conn) send(b []byte) error {
 		o.busy = true
 		go c.commitOn()
 	}
-	return nil
 }
 
 // commitLocked has what there is written. It does not wait for who is writing.

@@ -10,7 +10,8 @@ import (
 // A request is the head, or the trailers, that is being read of a stream. The
 // goroutine that reads the connection uses it for one after the other.
 type request struct {
-	most                             int // bytes of lines
+	most, fields                     int // bytes of lines, and how many there may be
+	room                             int // for fields, as HTTP/2 counts them, before nobody looks at them any more
 	trailing                         bool
 	method, scheme, path, authority  string
 	hasMethod, hasScheme, hasPath    bool
@@ -26,12 +27,16 @@ type request struct {
 
 // begin makes r ready for a head, or for trailers.
 func (r *request) begin(trailing bool) {
-	*r = request{most: r.most, trailing: trailing, lines: r.lines[:0], cookie: r.cookie[:0], length: -1}
+	*r = request{most: r.most, fields: r.fields, room: 2*r.most + 32*r.fields, trailing: trailing, lines: r.lines[:0], cookie: r.cookie[:0], length: -1}
 }
 
 // field takes a field in.
 func (r *request) field(f hpack.HeaderField) {
 	name, value := f.Name, f.Value
+	if r.room -= len(name) + len(value) + 32; r.malformed || r.room < 0 {
+		r.malformed = true // references to a table make long heads of few bytes
+		return
+	}
 	if len(name) == 0 || !validValue(value) {
 		r.malformed = true
 		return

@@ -152,6 +152,13 @@ func (p *peer) block(more ...string) []byte {
 	return p.buf.Bytes()
 }
 
+// trailers returns trailers as they are coded.
+func (p *peer) trailers() []byte {
+	p.buf.Reset()
+	p.enc.WriteField(hpack.HeaderField{Name: "x-sum", Value: "1"})
+	return p.buf.Bytes()
+}
+
 // hello answers every request alike.
 func hello(s *http2.Stream) {
 	defer s.Close()

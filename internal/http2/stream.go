@@ -47,6 +47,7 @@ type Stream struct {
 	text      []byte // the head
 	last      bool   // the last chunk was read
 	staysOpen bool
+	closing   bool // Close was called
 	closed    bool
 	refused   bool // it is to be sent anew
 
@@ -238,7 +239,9 @@ func (s *Stream) took(n int) {
 	s.owed += int64(n)
 	s.c.owed += int64(n)
 	if s.off += n; s.off == len(s.data) {
-		s.data, s.off = s.data[:0], 0
+		if s.data, s.off = s.data[:0], 0; cap(s.data) > maxFrame {
+			s.data = nil
+		}
 	}
 }
 
@@ -272,9 +275,10 @@ func (s *Stream) Close() error {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.closed {
+	if s.closing {
 		return net.ErrClosed
 	}
+	s.closing = true
 	s.answer.endLocked()
 	s.closed = true
 	s.inside.stop()
