@@ -37,6 +37,7 @@ type Conn struct {
 	pending []*Stream // to be started
 	reply   []byte    // frames that answer others, to be written before more is read
 	score   score
+	agreed  bool // the client has taken our settings in
 
 	mu        sync.Mutex
 	gave      []uint32 // the last streams that were ended here before the client did

@@ -367,11 +367,12 @@ func TestAClientThatTakesNothingIsGivenUp(t *testing.T) {
 		ended := make(chan error, 2)
 		p, _ := dial(t, http2.Config{}, func(s *http2.Stream) {
 			defer s.Close()
-			_, err := io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n"+strings.Repeat("x", 50_000))
+			_, err := io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n"+strings.Repeat("x", 500_000)) // more than is gathered
 			ended <- err
 		})
 		go io.CopyN(io.Discard, p.conn, 9+18+9+4) // settings and the window
 		p.do(p.fr.WriteSettings(xhttp2.Setting{ID: xhttp2.SettingInitialWindowSize, Val: 1 << 20}))
+		p.do(p.fr.WriteWindowUpdate(0, 1<<24))
 		p.request(1, true)
 		p.request(3, true)
 		begun := time.Now()

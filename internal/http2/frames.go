@@ -117,8 +117,9 @@ func (c *Conn) takeHeaders(f *frame) error {
 	default:
 		c.last = id
 		if c.final && id > c.lastFinal {
-			c.refused = true // it has been told
+			c.refused = true // it has been told, and may not have heard it
 			c.gaveUpLocked(id)
+			c.reply = appendReset(c.reply, id, codeRefused)
 			break
 		}
 		c.served = true
@@ -188,11 +189,17 @@ func (c *Conn) beginStream(s *Stream) error {
 	s.inEnded = c.ending
 	s.gRPC = r.grpc
 	s.isHead = r.method == "HEAD"
+	s.since = time.Now()
 	c.mu.Lock()
 	if c.running >= 2*mostStreams { // one may be answered a while before it is not served any more
+		c.gaveUpLocked(s.id)
 		c.mu.Unlock()
 		s.drop()
-		return streamError{s.id, codeRefused}
+		c.reply = appendReset(c.reply, s.id, codeRefused)
+		if !c.agreed { // it does not know better yet
+			return c.idly(1)
+		}
+		return c.idly(resetPoints)
 	}
 	c.running++
 	c.streams[s.id] = s
@@ -339,12 +346,16 @@ func (c *Conn) takeReset(id uint32) error {
 		return connError(codeProtocol)
 	}
 	s := c.streams[id]
+	patient := s != nil && (s.answer.state != atHead || time.Since(s.since) >= patience)
 	c.mu.Unlock()
 	if s == nil {
 		return c.idly(1)
 	}
 	s.reset(ErrReset)
 	c.forget(s)
+	if patient {
+		return nil // so many of these are no more than of requests
+	}
 	return c.idly(resetPoints)
 }
 
@@ -360,6 +371,7 @@ func (c *Conn) forget(s *Stream) {
 // takeSettings takes settings in, and says so.
 func (c *Conn) takeSettings(f *frame) error {
 	if f.has(flagAck) {
+		c.agreed = true
 		return nil
 	}
 	c.mu.Lock()

@@ -77,6 +77,7 @@ func (r *request) field(f hpack.HeaderField) {
 		r.host = true
 	case "content-length":
 		r.lengths++
+		value = strings.Trim(value, " \t") // as who reads the line does
 		n, err := strconv.ParseUint(value, 10, 63)
 		if err != nil || value[0] == '+' || r.lengths > 1 {
 			break // it is refused
@@ -107,7 +108,7 @@ func (r *request) pseudo(name, value string) {
 	case ":authority":
 		r.authority, has = value, &r.hasAuthority
 	}
-	if has == nil || *has || r.regular || r.trailing {
+	if has == nil || *has || r.regular || r.trailing || strings.Trim(value, " \t") != value {
 		r.malformed = true
 		return
 	}

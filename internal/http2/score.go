@@ -14,6 +14,10 @@ const (
 	mostPoints   = 1000
 	pointsSecond = 200 // how many are forgiven each second
 	resetPoints  = 4
+
+	// patience is how long a client waits for an answer that does not ask for it only to
+	// give it up.
+	patience = 250 * time.Millisecond
 )
 
 // add adds points, and reports whether there are too many.

@@ -21,6 +21,7 @@ type Stream struct {
 	id    uint32
 	fault code // what is wrong with it; of the Conn's reader
 
+	since    time.Time // when its head had come
 	isHead   bool
 	gRPC     bool
 	trailers bool  // there are trailers, or may be
