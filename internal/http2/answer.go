@@ -431,6 +431,7 @@ func (a *answer) reserve(n int) (int, error) {
 // done ends the stream with the last frame, or one more.
 func (a *answer) done() error {
 	a.state = atDone
+	a.s.settleLocked()
 	if a.frame >= 0 {
 		a.o.buf[a.frame+4] |= flagEndStream
 		return nil

@@ -43,7 +43,8 @@ type Conn struct {
 	gave      []uint32 // the last streams that were ended here before the client did
 	gaveAt    int
 	streams   map[uint32]*Stream
-	running   int // streams that are being served, also those that were reset
+	alive     int // streams of which something is to come, or to be sent (RFC 9113, section 5.1.2)
+	running   int // those that are being served, also if they were reset or are answered
 	last      uint32
 	window    int64 // what may be sent
 	first     int64 // the same of a new stream

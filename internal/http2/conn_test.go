@@ -148,7 +148,7 @@ func TestGivingUpNowAndThenIsFine(t *testing.T) {
 func TestTooManyStreamsAreRefused(t *testing.T) {
 	p, _ := dial(t, http2.Config{}, hung)
 	all := p.frames()
-	const most = 2 * 250 // as one is served a while longer than its client sees
+	const most = 250
 	for id := uint32(1); id <= 2*most+1; id += 2 {
 		p.request(id, true)
 	}

@@ -191,7 +191,7 @@ func (c *Conn) beginStream(s *Stream) error {
 	s.isHead = r.method == "HEAD"
 	s.since = time.Now()
 	c.mu.Lock()
-	if c.running >= 2*mostStreams { // one may be answered a while before it is not served any more
+	if c.alive >= mostStreams || c.running >= 2*mostStreams {
 		c.gaveUpLocked(s.id)
 		c.mu.Unlock()
 		s.drop()
@@ -202,6 +202,8 @@ func (c *Conn) beginStream(s *Stream) error {
 		return c.idly(resetPoints)
 	}
 	c.running++
+	c.alive++
+	s.alive = true
 	c.streams[s.id] = s
 	c.idle.Store(false)
 	c.mu.Unlock()
@@ -248,6 +250,7 @@ func (c *Conn) trail(s *Stream) error {
 	s.tail = append(s.tail, c.req.lines...)
 	s.trailers = s.trailers || len(s.tail) > 0
 	s.inEnded = true
+	s.settleLocked()
 	s.cond.Broadcast()
 	return nil
 }
@@ -287,6 +290,7 @@ func (c *Conn) takeData(f *frame) error {
 	}
 	s.add(data)
 	s.inEnded = end
+	s.settleLocked()
 	s.cond.Broadcast()
 	if len(data) == 0 && !s.inEnded {
 		return c.idly(2)

@@ -47,6 +47,7 @@ type Stream struct {
 	pre       []byte // what is to be read before data; text, at first
 	text      []byte // the head
 	last      bool   // the last chunk was read
+	alive     bool   // it counts among those
 	staysOpen bool
 	closing   bool // Close was called
 	closed    bool
@@ -108,6 +109,7 @@ func (s *Stream) reset(err error) {
 		return
 	}
 	s.err = err
+	s.settleLocked()
 	s.c.owed += int64(len(s.data) - s.off)
 	s.data, s.off = nil, 0
 	o := s.owner
@@ -115,6 +117,15 @@ func (s *Stream) reset(err error) {
 	s.c.mu.Unlock()
 	if o != nil {
 		o.StreamReset()
+	}
+}
+
+// settleLocked has the stream count no longer among those that are alive, if it is not:
+// another one may begin in its place, though it may be served a moment longer.
+func (s *Stream) settleLocked() {
+	if s.alive && (s.err != nil || s.inEnded && s.answer.state == atDone) {
+		s.alive = false
+		s.c.alive--
 	}
 }
 
@@ -300,6 +311,7 @@ func (s *Stream) Close() error {
 		default:
 			c.answered.Add(1)
 		}
+		s.settleLocked()
 		if tell {
 			c.gaveUpLocked(s.id)
 			c.appendingLocked()
