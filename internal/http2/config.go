@@ -33,8 +33,8 @@ type Config struct {
 	// is told of. If zero, 100.
 	HeadFields int
 
-	// HeadTimeout is how long a client may take for its first request, and for the
-	// rest of any head. If zero, 10 s.
+	// HeadTimeout is how long a client may take for its preface and settings, and for
+	// the rest of any head. If zero, 10 s.
 	HeadTimeout time.Duration
 
 	// IdleTimeout is how long a connection may have no stream. If zero, 75 s.

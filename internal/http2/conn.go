@@ -56,7 +56,7 @@ type Conn struct {
 	ended     bool
 	since     time.Time // when the last stream ended, or the connection began
 	blocked   time.Time // when a head began that is not whole
-	served    bool      // there has been a stream
+	begun     bool      // the client's settings have come
 	timer     *time.Timer
 
 	out      output
@@ -196,8 +196,13 @@ func (c *Conn) read() error {
 	var f frame
 	for first := true; ; first = false {
 		err := c.next(&f)
-		if err == nil && first && (f.kind != frameSettings || f.has(flagAck)) {
-			return connError(codeProtocol)
+		if err == nil && first {
+			if f.kind != frameSettings || f.has(flagAck) {
+				return connError(codeProtocol)
+			}
+			c.mu.Lock()
+			c.begun = true
+			c.mu.Unlock()
 		}
 		if err == nil {
 			err = c.take(&f)
@@ -248,7 +253,7 @@ func (c *Conn) look(period time.Duration) {
 		return
 	}
 	limit, since := c.cfg.IdleTimeout, c.since
-	if !c.served {
+	if !c.begun {
 		limit = c.cfg.HeadTimeout
 	}
 	if !c.blocked.IsZero() {

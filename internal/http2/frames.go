@@ -122,7 +122,6 @@ func (c *Conn) takeHeaders(f *frame) error {
 			c.reply = appendReset(c.reply, id, codeRefused)
 			break
 		}
-		c.served = true
 		c.began = &Stream{c: c, id: id}
 		c.began.init(c.first)
 	}

@@ -123,7 +123,7 @@ func (r *request) whole() bool {
 	case r.method == "CONNECT":
 		return r.hasAuthority && !r.hasScheme && !r.hasPath
 	}
-	return r.hasScheme && r.hasPath && r.path != ""
+	return (r.scheme == "https" || r.scheme == "http") && r.hasPath && r.path != ""
 }
 
 // appendHead appends the head as HTTP/1.1 has it, up to what frames a body.

@@ -11,8 +11,8 @@ type score struct {
 }
 
 const (
-	mostPoints   = 1000
-	pointsSecond = 200 // how many are forgiven each second
+	mostPoints   = 4000
+	pointsSecond = 2000 // how many are forgiven each second
 	resetPoints  = 4
 
 	// patience is how long a client waits for an answer that does not ask for it only to
