@@ -11,6 +11,7 @@ import (
 // such connection.
 func (s *Server) giveGRPC(stream *http2.Stream) {
 	stream.StayOpen() // net/http takes the end of what it reads for the client's
+	stream.Served(false) // not if it shuts down before it has read the request
 	c := newConn(stream, s.cfg.Checker)
 	c.framing.h2c = false
 	if !s.other.offer(c) {
@@ -20,6 +21,7 @@ func (s *Server) giveGRPC(stream *http2.Stream) {
 
 // asHTTP2 returns a request, which net/http has read of a stream, as one of HTTP/2.
 func asHTTP2(w http.ResponseWriter, r *http.Request, s *http2.Stream) *http.Request {
+	s.Served(true)
 	_ = http.NewResponseController(w).EnableFullDuplex() // net/http's own server can
 	r = r.WithContext(r.Context())                       // whose copy net/http does not look at
 	r.Proto, r.ProtoMajor, r.ProtoMinor, r.Close = "HTTP/2.0", 2, 0, false

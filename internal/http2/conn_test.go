@@ -548,3 +548,30 @@ func TestWhoDoesNotBeginIsGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// What nothing has come of may be sent anew, and the client is told so.
+func TestStreamsThatNobodyServedAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		serve func(s *http2.Stream)
+		code  xhttp2.ErrCode
+	}{
+		"refused": {(*http2.Stream).Refuse, xhttp2.ErrCodeRefusedStream},
+		"left":    {func(s *http2.Stream) { s.Served(false); s.Close() }, xhttp2.ErrCodeRefusedStream},
+		"begun":   {func(s *http2.Stream) { s.Served(false); s.Served(true); s.Close() }, xhttp2.ErrCodeInternal},
+		"closed":  {func(s *http2.Stream) { s.Close() }, xhttp2.ErrCodeInternal},
+		"broken": {func(s *http2.Stream) {
+			s.Served(false)
+			io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+			s.Close()
+		}, xhttp2.ErrCodeInternal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := dial(t, http2.Config{}, tt.serve)
+			all := p.frames()
+			p.request(1, true)
+			if code := resetOf(t, all, 1); code != tt.code {
+				t.Error(code)
+			}
+		})
+	}
+}

@@ -51,7 +51,7 @@ type Stream struct {
 	staysOpen bool
 	closing   bool // Close was called
 	closed    bool
-	refused   bool // it is to be sent anew
+	unserved  bool // nothing has come of it
 
 	answer answer
 	broken bool // Close is to reset it in any case
@@ -304,7 +304,7 @@ func (s *Stream) Close() error {
 		s.err = net.ErrClosed
 		code, tell := codeNo, !s.inEnded
 		switch {
-		case s.refused:
+		case s.unserved && s.answer.state == atHead:
 			code, tell = codeRefused, true
 		case s.answer.state != atDone || s.broken:
 			code, tell = codeInternal, true
@@ -329,12 +329,18 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// Refuse closes a stream of which nothing was read: its client may send it anew.
+// Refuse closes a stream of which nothing has come: its client may send it anew.
 func (s *Stream) Refuse() {
-	s.c.mu.Lock()
-	s.refused = true
-	s.c.mu.Unlock()
+	s.Served(false)
 	s.Close()
+}
+
+// Served says whether something may have come of the stream, which holds unless it is
+// said otherwise. If nothing has, Close without an answer refuses it.
+func (s *Stream) Served(yes bool) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.unserved = !yes
 }
 
 // stoppedLocked takes in that a stream is not served any more.
