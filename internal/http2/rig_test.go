@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	xhttp2 "golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -157,6 +159,66 @@ func (p *peer) trailers() []byte {
 	p.buf.Reset()
 	p.enc.WriteField(hpack.HeaderField{Name: "x-sum", Value: "1"})
 	return p.buf.Bytes()
+}
+
+// frames reads p's frames on, so that the server may write at any time.
+func (p *peer) frames() <-chan xhttp2.Frame {
+	all := make(chan xhttp2.Frame, 10_000)
+	p.conn.SetReadDeadline(time.Time{})
+	go func() {
+		defer close(all)
+		for {
+			f, err := p.fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *xhttp2.DataFrame:
+				c := *f
+				all <- &c
+			default:
+				all <- f
+			}
+		}
+	}()
+	return all
+}
+
+// lastWord returns the code of the last GOAWAY, when the connection has ended.
+func lastWord(all <-chan xhttp2.Frame) (code xhttp2.ErrCode, said bool) {
+	for f := range all {
+		if g, ok := f.(*xhttp2.GoAwayFrame); ok {
+			code, said = g.ErrCode, true
+		}
+	}
+	return code, said
+}
+
+// resetOf returns the code of the reset of a stream.
+func resetOf(t *testing.T, all <-chan xhttp2.Frame, id uint32) xhttp2.ErrCode {
+	t.Helper()
+	for f := range all {
+		if r, ok := f.(*xhttp2.RSTStreamFrame); ok && r.StreamID == id {
+			return r.ErrCode
+		}
+	}
+	t.Fatalf("the stream %d was not reset", id)
+	return 0
+}
+
+// hung serves a stream by waiting until it can't be read any more.
+func hung(s *http2.Stream) {
+	defer s.Close()
+	s.StayOpen()
+	_, _ = io.Copy(io.Discard, s)
+}
+
+// deaf reads nothing until its stream is reset.
+func deaf(s *http2.Stream) {
+	defer s.Close()
+	for !s.Reset() {
+		runtime.Gosched()
+	}
 }
 
 // hello answers every request alike.
