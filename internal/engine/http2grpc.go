@@ -10,7 +10,7 @@ import (
 // cells get it over HTTP/2, and all that this needs is there. It has the checks of any
 // such connection.
 func (s *Server) giveGRPC(stream *http2.Stream) {
-	stream.StayOpen() // net/http takes the end of what it reads for the client's
+	stream.StayOpen()    // net/http takes the end of what it reads for the client's
 	stream.Served(false) // not if it shuts down before it has read the request
 	c := newConn(stream, s.cfg.Checker)
 	c.framing.h2c = false
