@@ -235,16 +235,15 @@ func (k *Call) Secure() bool { return k.c.secure }
 
 // TLS returns the state of the connection's TLS, or nil if it has none.
 func (k *Call) TLS() *tls.ConnectionState {
-	tc, ok := k.c.conn.(*tls.Conn)
+	tc, _ := k.c.conn.(*tls.Conn)
 	if k.c.stream != nil {
 		tc = k.c.stream.TLS()
-		ok = tc != nil
 	}
-	if ok {
-		state := tc.ConnectionState()
-		return &state
+	if tc == nil {
+		return nil
 	}
-	return nil
+	state := tc.ConnectionState()
+	return &state
 }
 
 // HasBody reports whether the request has a body.
@@ -257,7 +256,7 @@ func (k *Call) Track(key cellway.Key, cell cellway.CellID) {
 	c := k.c
 	c.mu.Lock()
 	c.tracked, c.key, c.cell = true, key, cell
-	c.endIfReset()
+	c.endIfResetLocked()
 	c.mu.Unlock()
 }
 
@@ -286,7 +285,7 @@ func (k *Call) context() context.Context {
 		if c.cause != nil {
 			c.cancel(c.cause)
 		}
-		c.endIfReset()
+		c.endIfResetLocked()
 	}
 	return c.ctx
 }

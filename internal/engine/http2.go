@@ -97,9 +97,8 @@ func (m *multiplexed) rest() {
 // StreamReset ends the call, as the client has given it up.
 func (c *client) StreamReset() { c.cut(errClientReset) }
 
-// endIfReset ends the call if the client had given it up before it could be ended. The
-// mutex of c is held.
-func (c *client) endIfReset() {
+// endIfResetLocked ends the call if the client had given it up before it could be ended.
+func (c *client) endIfResetLocked() {
 	if c.stream != nil && c.stream.Reset() {
 		c.endLocked(errClientReset)
 	}

@@ -1,6 +1,9 @@
 package http2
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Windows and limits of a connection.
 const (
@@ -50,19 +53,10 @@ func (c Config) WithDefaults() *Config {
 	if c.Malformed == nil {
 		c.Malformed = func() {}
 	}
-	c.HeadBytes = or(c.HeadBytes, 64<<10)
-	c.HeadFields = or(c.HeadFields, 100)
-	c.HeadTimeout = or(c.HeadTimeout, 10*time.Second)
-	c.IdleTimeout = or(c.IdleTimeout, 75*time.Second)
-	c.WriteTimeout = or(c.WriteTimeout, 30*time.Second)
+	c.HeadBytes = cmp.Or(c.HeadBytes, 64<<10)
+	c.HeadFields = cmp.Or(c.HeadFields, 100)
+	c.HeadTimeout = cmp.Or(c.HeadTimeout, 10*time.Second)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
 	return &c
-}
-
-// or returns v, or otherwise if v is zero.
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }

@@ -71,7 +71,7 @@ func (r *request) field(f hpack.HeaderField) {
 		r.cookie = append(r.cookie, value...)
 		return
 	case "host":
-		if r.hasAuthority && !r.host && equalFold(value, r.authority) {
+		if r.hasAuthority && !r.host && strings.EqualFold(value, r.authority) {
 			return // it says the same
 		}
 		r.host = true
@@ -176,18 +176,6 @@ func isOddTokenByte(c byte) bool {
 func validValue(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-func equalFold(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range len(a) {
-		if lower(a[i]) != lower(b[i]) {
 			return false
 		}
 	}
